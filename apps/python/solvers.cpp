@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/solve_observer.hpp"
@@ -344,6 +345,23 @@ py::dict dict_of(const DampingCurve& curve) {
 }
 
 template <Scalar T>
+void bind_error_bounds(py::module_ native) {
+  native.def("error_bounds", [](const std::vector<double>& residual_norms,
+                                const std::vector<double>& gradient_norms, const Matrix<T>& B,
+                                const Matrix<T>& X, std::vector<double> damp, double sigma_min,
+                                double operator_norm) {
+    SolveReport report;
+    for (std::size_t j = 0; j < residual_norms.size(); ++j)
+      report.columns.push_back(
+          {.residual_norm = residual_norms[j], .normal_residual_norm = gradient_norms.at(j)});
+    const py::gil_scoped_release release;
+    return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, operator_norm});
+  });
+  native.def("frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },
+             py::call_guard<py::gil_scoped_release>());
+}
+
+template <Scalar T>
 void bind_damping_curve(py::module_ native) {
   native.def("damping_curve", [](const std::vector<double>& damps, const std::vector<double>& residual_norms,
                                  const std::vector<std::string>& reasons, const Matrix<T>& X,
@@ -464,6 +482,7 @@ template <Scalar T>
 void bind_type(py::module_ native) {
   bind_solve<T>(native);
   bind_damping_curve<T>(native);
+  bind_error_bounds<T>(native);
   bind_penalties<T>(native);
   bind_inversion<T>(native);
 }

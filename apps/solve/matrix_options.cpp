@@ -153,6 +153,9 @@ class SolveCommand {
                  "Writes each column's norms after each iteration as CSV");
     variances_ = options.text("--variances", arguments_.variances, "V.npy",
                               "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
+    options.number("--sigma-min", arguments_.sigma_min, "S", 0,
+                   "bounds the error of each x, given that no singular value of A is below S; with damping S "
+                   "may be 0");
     options.flag("--quiet", arguments_.quiet, "Prints no tables");
   }
 
@@ -186,6 +189,10 @@ class SolveCommand {
           "the scaled X");
     }
     check_sweep(arguments_);
+    if (arguments_.sigma_min == 0 && !arguments_.is_damped())
+      throw UsageError(
+          "--sigma-min 0 bounds no error without damping: the singular values of A must be known to be above "
+          "0");
     if (row_of(solver).has(Feature::penalty) && lambda_->count() == 0 && !arguments_.lambda_relative) {
       throw UsageError(
           fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "

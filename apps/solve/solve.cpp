@@ -9,6 +9,7 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -38,10 +39,6 @@ OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   return product(identity<T>(A->domain(), A->range()), A);
 }
 
-bool is_damped(const SolveTask& task) {
-  return task.arguments.options.damp.any() || task.arguments.damp_relative.value_or(0) > 0 || task.sweep;
-}
-
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
 template <Scalar T>
@@ -53,7 +50,7 @@ void print_plan(const SolveTask& task) {
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
   print(plan_text({task.arguments.solver, task.iteration.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.options.batch, task.iteration.one_pass, is_damped(task),
+                   task.arguments.options.batch, task.iteration.one_pass, task.arguments.is_damped(),
                    task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(),
                    task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
 }
@@ -126,6 +123,16 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                                   options);
 }
 
+/// The largest error that any column can have, relative to the norm of its x.
+std::string error_text(const std::vector<double>& bounds, const std::vector<double>& norms) {
+  double largest = 0;
+  for (std::size_t j = 0; j < bounds.size(); ++j)
+    if (!(bounds[j] <= largest * norms[j])) largest = bounds[j] / norms[j];
+  return std::isfinite(largest)
+             ? fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest)
+             : "error: |x - x*| is not bounded in every column\n";
+}
+
 /// Records the bytes that this rank received in the products of an iteration, next to the model's figure.
 void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
   const ProcessGrid& grid = *task.grid;
@@ -168,6 +175,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
       is_scaled(arguments)
           ? column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain())
           : nullptr;
+  const double norm_A = arguments.sigma_min ? frobenius_norm(A) : 0;
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
   OperatorPtr<T> product = make_product(task, std::move(A));
@@ -202,6 +210,11 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   note_bytes(task, *received, measured);
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
+  if (arguments.sigma_min) {
+    solved.error_bounds = error_bounds(solved.report, B, X, {solved.cost.damp, *arguments.sigma_min, norm_A});
+    const std::string text = error_text(solved.error_bounds, column_norms(X));
+    if (shows_progress) print(text);
+  }
 
   clock.lap();
   if (task.sweep)

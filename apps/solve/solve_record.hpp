@@ -16,7 +16,8 @@ struct Solved {
   CostFunction cost;
   std::optional<DampingCurve> curve;  ///< of a sweep
   std::vector<ColumnFigure> column_figures;
-  std::string non_finite_inputs;  ///< in words, if a column is not finite
+  std::vector<double> error_bounds;  ///< with --sigma-min
+  std::string non_finite_inputs;     ///< in words, if a column is not finite
 };
 
 /// The report's facts about the problem, the options and the files. Not collective.

@@ -148,6 +148,11 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
                        .machine = grid_model,
                        .iteration = iteration,
                        .grid = matrix_grid(iteration.algorithm, grid)};
+  if (arguments.sigma_min.value_or(0) > 0 && shape.rows < shape.cols) {
+    throw UsageError(fmt::format(
+        "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
+        *arguments.sigma_min, shape.rows, shape.cols));
+  }
   require_same_options(task);
   require_compatible(request_of(arguments, saved));  // with the values that a restart takes from its run
   return task;

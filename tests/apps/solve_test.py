@@ -326,6 +326,28 @@ def check_variances(suite, rng):
         suite.check(not V.imag.any(), "variances are complex")
 
 
+def check_error_bounds(suite, rng):
+    """With --sigma-min the report bounds the error of every column, and the last line says how large it can be."""
+    problem = Problem(suite, conditioned(rng, 60, 40, "f64", condition=1e3), program.random_matrix(rng, (60, 4), "f64"))
+    smallest = np.linalg.svd(problem.A, compute_uv=False)[-1]
+    for solver, damp, sigma, more in [("cgls", 0.02, 0, []), ("lsqr", 0, 0.9 * smallest, []), ("block-cgls", 0.02, 0.9 * smallest, []),
+                                      ("cgls", 0.02, 0, ["--precondition", "column-norms"]), ("lsmr", 0.02, 0, ["--batch", 2])]:
+        for iterations, status in [(5, 3), (3000, 0)]:
+            damping = ["--damp", damp] if damp else []
+            run, X, report = problem.solve("--solver", solver, *damping, "--sigma-min", sigma, "--tolerance", 1e-9, "--iterations", iterations,
+                                           *more, status=status)
+            if report is None:
+                continue
+            expected = damped_solution(problem.A, problem.B, damp)
+            errors, bounds = np.linalg.norm(X - expected, axis=0), np.array([column["error_bound"] for column in report["columns"]])
+            relative = max(bounds / np.linalg.norm(X, axis=0))
+            suite.check((errors <= bounds).all(), "errors", errors, "above their bounds", bounds, solver, damp, iterations)
+            suite.check(f"|x - x*| is at most {relative:.1e} |x|" in run.output, "does not say", relative, run.output[-300:])
+            suite.check(status == 3 or relative < 1e-3, "bounds of what is solved", bounds, solver)
+    _, _, report = problem.solve("--damp", 0.02)
+    suite.check(report is None or "error_bound" not in report["columns"][0], "a bound that nobody asked for", report)
+
+
 def threshold(kind, z, t):
     """The x that minimises |x - z|^2 / 2 + t times the penalty, element by element."""
     size = np.abs(z)
@@ -497,6 +519,7 @@ def test(suite, full):
     check_one_pass(suite, rng, full)
     check_preconditioning(suite, rng, full)
     check_variances(suite, rng)
+    check_error_bounds(suite, rng)
     check_sparse_solvers(suite, rng)
     check_plans(suite, rng)
     check_columns_alone(suite, rng)

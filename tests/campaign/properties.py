@@ -245,6 +245,58 @@ def conditions(problem, truth, report):
         require(reason != "condition_limit" or largest >= limit > 0, f"conditions, limit, {solver}", "column", j, limit, largest)
 
 
+def sigma_min(problem):
+    """What a user may know of A's singular values; None where no bound of errors is asked for."""
+    case, values = problem.case, problem.values
+    if problem.case["solver"] in SPARSE | HERMITIAN or not values.size or not problem.B.shape[1]:
+        return None
+    tall = case["rows"] >= case["cols"] and values[-1] > 1e-6 * values[0]
+    return float(np.ldexp(0.9 * values[-1], case["scale_A"])) if tall and case["rows"] % 2 else 0.0
+
+
+def solution(A, b, D):
+    """The x that minimises ‖Ax − b‖² + D²‖x‖², to the last digits of double precision: the augmented system is refined with residuals in
+    long double (Björck 1996, §2.9.3)."""
+    m, n = A.shape
+    K = np.vstack([A, D * np.eye(n)])
+    f = np.concatenate([b, np.zeros(n)])
+    Q, R = np.linalg.qr(K.astype(np.complex128 if np.iscomplexobj(K) else np.float64))
+    inverse = np.linalg.inv(R)
+    x, r = np.zeros(n, wide(K).dtype), wide(f)
+    for _ in range(8):
+        first, second = (f - r - wide(K) @ x).astype(Q.dtype), -(wide(K).conj().T @ r).astype(Q.dtype)
+        h, q = inverse.conj().T @ second, Q.conj().T @ first
+        x = x + inverse @ (q - h)
+        r = r + (first - Q @ q + Q @ h)
+    return x
+
+
+def errors(problem, X, report):
+    """No error is above its bound, where the problem has one solution that can be computed."""
+    case, bounds = problem.case, report["error_bounds"]
+    if bounds is None:
+        return
+    p = case["scale_A"]
+    A = np.ldexp(wide(problem.A).real, -p) + (1j * np.ldexp(wide(problem.A).imag, -p) if np.iscomplexobj(problem.A) else 0)
+    sigma = float(np.ldexp(sigma_min(problem), -p))
+    for j, reason in enumerate(report["reasons"]):
+        D = float(np.ldexp(problem.D[j], -p))
+        if D == 0 and sigma == 0:
+            require(np.isinf(bounds[j]), "errors, a bound without a reason", bounds[j])
+            continue
+        if np.hypot(D, sigma) < 1e-6 * (problem.norm_plain or 1):
+            continue
+        x = wide(X)[:, j]
+        b = wide(problem.B)[:, j]
+        size = max(norms(b[:, None])[0], np.longdouble(np.finfo(float).tiny))
+        # b is brought near to 1, so that double precision has it.
+        x_star = solution(A, b / size, D) * np.ldexp(size, -p)
+        error = norms((x - x_star)[:, None])[0]
+        tiny = np.longdouble(np.finfo(problem.A.dtype).tiny) * np.sqrt(np.longdouble(max(case["cols"], 1)))
+        require(error <= np.longdouble(bounds[j]) * (1 + 1e-12) + tiny, f"errors, {case['solver']}", "column", j, "is", reason, "and off by", error, "where at most",
+                bounds[j], "was said")
+
+
 def orthogonal_data(problem, truth, report):
     """Where b is orthogonal to the range of A, 0 is the solution, and is called so."""
     if truth.hermitian or problem.case["solver"] in SPARSE or problem.X0 is not None or problem.case["iterations"] < 5:

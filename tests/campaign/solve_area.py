@@ -24,7 +24,7 @@ def request_of(problem, out_is_B=False):
     if case["one_pass"]:
         options["one_pass"] = True
     return {"solver": case["solver"], "how": case["how"], "A": problem.A, "B": problem.B, "X0": problem.X0, "d": problem.d,
-            "options": options, "out_is_B": out_is_B, "variances": case["variances"]}
+            "options": options, "out_is_B": out_is_B, "variances": case["variances"], "sigma_min": properties.sigma_min(problem)}
 
 
 def answer(workers, request, task="solve"):
@@ -69,6 +69,7 @@ def check(case, workers):
     properties.orthogonal_data(problem, truth, report)
     if case["variances"]:
         properties.variances(problem, report)
+    properties.errors(problem, X, report)
     if case["other"] is not None and len(case["rhs"]):
         compare(case, problem, truth, X, report, workers)
     return report["reasons"]

@@ -36,7 +36,7 @@ def whole(grid, array):
 def digest(report):
     """What every rank must know alike. NaN must equal NaN."""
     return pickle.dumps({name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in report.items()
-                         if name not in ("history", "variances")})
+                         if name not in ("history", "variances", "error_bounds")})
 
 
 def matrix_operator(grid, request):
@@ -88,6 +88,9 @@ def solve(request):
     report = dict(report)  # which the driver reads without the package
     if request["variances"]:
         report["variances"] = options["variances"].gather()
+    report["error_bounds"] = None
+    if request["sigma_min"] is not None:
+        report["error_bounds"] = gl.error_bounds(report, B, X, gl.frobenius_norm(matrix), damp=options.get("damp", 0), sigma_min=request["sigma_min"])
     return (gathered, report) if grid.is_member else None
 
 

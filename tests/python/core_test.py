@@ -180,6 +180,14 @@ def test_dampings_are_chosen_as_numpy_chooses():
             assert curve["chosen"] == choice, (rule, curve["chosen"], choice)
             assert np.allclose(curve["residual_norms"], residuals, rtol=1e-6) and (curve["damps"] == damps).all()
             assert np.allclose(curve["x_norms"], np.linalg.norm(x, axis=0), rtol=1e-6)
+    X, report = gl.cgls(op, B, damp=damps[-1], max_iterations=3)
+    norm = gl.frobenius_norm(gl.Matrix(grid, grid.matrix_layout(m, n)).scatter(A))
+    bounds = gl.error_bounds(report, B, X, norm, damp=damps[-1])
+    if grid.is_member:
+        assert np.isclose(norm, np.linalg.norm(A)), norm
+        assert (np.linalg.norm(X.gather() - x[:, -1:], axis=0) <= bounds).all() and np.isfinite(bounds).all()
+        assert np.isinf(gl.error_bounds(report, B, X, norm)).all()
+    expect_error(gl.UsageError, lambda: gl.error_bounds(report, B, X, norm, sigma_min=-1), "sigma_min is -1")
     expect_error(gl.UsageError, lambda: gl.damping_curve(damps, X, report, "corner"), "corner")
     expect_error(gl.ShapeError, lambda: gl.damping_curve(damps, X, report, "gcv"), "gcv_probe")
 

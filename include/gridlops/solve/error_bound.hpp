@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops {
+
+/// What bounds the error of least squares, besides a report.
+struct ErrorBoundOptions {
+  PerColumn damp = 0;  ///< D ≥ 0, as it was solved with
+  double sigma_min =
+      0;  ///< σ ≥ 0: no singular value of A is smaller; only where A has no fewer rows than columns
+  double operator_norm = 0;  ///< ‖A‖_F or more; frobenius_norm() has it where A is a matrix
+};
+
+/// The most that each ‖x − x*‖ can be, where x* minimises ‖A x − b‖² + D²‖x‖² (collective over the grid; the
+/// same on all members, and empty on idle ranks). With the recomputed gradient g = Aᴴ(b − Ax) − D²x and μ =
+/// D² + σ² ≤ λ_min(AᴴA + D²I),
+///
+///   ‖x − x*‖ ≤ ‖g‖/μ + R,    R = u ((‖A‖_F‖r‖ + D²‖x‖)/μ + (‖A‖_F‖x‖ + ‖b‖)/√μ),    r = b − Ax
+///
+/// since x* − x = (AᴴA + D²I)⁻¹g. R is a model of what rounding hides in g, with u = ε/2: products with A are
+/// off by u‖A‖_F times the norm of the vector. Errors of sums of both signs stay below (Higham, Mary: SIAM J.
+/// Sci. Comput. 41, 2019); a proof would need the number of terms in front. Infinite if μ = 0, and NaN if
+/// norms are. A bound speaks of the problem, whatever the verdict on the column.
+///
+/// report and X: from a solver for least squares, which was given B. Throws ShapeError, on all members, if
+/// they do not match, and UsageError if a number is negative or not finite, or the members disagree.
+template <Scalar T>
+GRIDLOPS_EXPORT std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatrix<T>& B,
+                                                 const ConstDistMatrix<T>& X,
+                                                 const ErrorBoundOptions& options);
+
+/// ‖A‖_F of a matrix (collective over its grid; the same on all members, 0 on idle ranks).
+template <Scalar T>
+GRIDLOPS_EXPORT double frobenius_norm(const ConstDistMatrix<T>& A);
+
+}  // namespace gridlops

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Errors are at most what error_bounds() says; solutions are those of the normal equations in long double.
+#include "gridlops/solve/error_bound.hpp"
+
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
+
+#include "gridlops/base/error.hpp"
+#include "support/disagreements.hpp"
+#include "support/grids.hpp"
+#include "support/problems.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+constexpr Index m = 31, n = 12, nrhs = 3;
+constexpr double least = 0.03125;  // no singular value of A is smaller
+using Long = std::complex<long double>;
+
+Long long_of(double x) { return x; }
+Long long_of(std::complex<double> x) { return {x.real(), x.imag()}; }
+
+/// The rows of a multiple of I stand above random ones, whose columns become shorter and shorter.
+template <Scalar T>
+T element_of_A(Index i, Index j) {
+  if (i < n) return i == j ? T(least) : T(0);
+  return counter_random<T>(5, i, j) * T(static_cast<Real<T>>(std::ldexp(1.0, -static_cast<int>(j) / 2)));
+}
+
+/// The x that minimises ‖A x − b‖² + D²‖x‖², by Cholesky's factors of AᴴA + D²I.
+template <Scalar T>
+std::vector<Long> solution(Index column, double damp) {
+  const auto A = [](Index i, Index j) { return long_of(Accumulator<T>(element_of_A<T>(i, j))); };
+  std::vector<std::vector<Long>> L(n, std::vector<Long>(n));
+  std::vector<Long> x(n);
+  for (Index j = 0; j < n; ++j) {
+    for (Index i = 0; i < m; ++i) {
+      x[j] += std::conj(A(i, j)) * long_of(Accumulator<T>(counter_random<T>(6, i, column)));
+      for (Index k = 0; k <= j; ++k) L[j][k] += std::conj(A(i, j)) * A(i, k);
+    }
+    L[j][j] += static_cast<long double>(damp) * damp;
+  }
+  for (Index j = 0; j < n; ++j) {
+    for (Index k = 0; k <= j; ++k) {
+      for (Index l = 0; l < k; ++l) L[j][k] -= L[j][l] * std::conj(L[k][l]);
+      L[j][k] = j == k ? std::sqrt(L[j][j]) : L[j][k] / L[k][k];
+    }
+  }
+  for (Index j = 0; j < n; ++j) {
+    for (Index k = 0; k < j; ++k) x[j] -= L[j][k] * x[k];
+    x[j] /= L[j][j];
+  }
+  for (Index j = n - 1; j >= 0; --j) {
+    for (Index k = j + 1; k < n; ++k) x[j] -= std::conj(L[k][j]) * x[k];
+    x[j] /= L[j][j];
+  }
+  return x;
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("No error is above its bound, and bounds become as small as rounding lets them",
+                        "[error_bound]", Scalars) {
+  using T = TestType;
+  for (const GridPtr& grid : compact_grids()) {
+    DistMatrix<T> matrix(grid, matrix_layout(Algorithm::summa, *grid, m, n));
+    matrix.fill(element_of_A<T>);
+    const double norm = frobenius_norm(matrix);
+    const OperatorPtr<T> A = matrix_mult(Algorithm::summa, std::move(matrix));
+    const DistMatrix<T> B = filled(grid, A->range().layout(nrhs), random_elements<T>(6));
+    DistMatrix<T> X(grid, A->domain().layout(nrhs));
+    for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr}) {
+      for (const double damp : {0.0, 0.25}) {
+        for (const Index iterations : {1, 3, 8, 200}) {
+          SolveOptions options;
+          options.damp = damp;
+          options.max_iterations = iterations;
+          options.tolerance = iterations == 200 ? epsilon_of<T> : 0.0;
+          const SolveReport report = solve(solver, *A, B, X, options);
+          const std::vector<double> bounds = error_bounds(report, B, X, {damp, damp == 0 ? least : 0, norm});
+          const std::vector<T> found = everywhere(X);
+          if (!grid->is_member()) continue;
+          for (Index j = 0; j < nrhs; ++j) {
+            const std::vector<Long> x = solution<T>(j, damp);
+            long double error = 0, size = 0;
+            for (Index i = 0; i < n; ++i) {
+              error += std::norm(long_of(Accumulator<T>(found[static_cast<std::size_t>(j * n + i)])) - x[i]);
+              size += std::norm(x[i]);
+            }
+            const double bound = bounds[static_cast<std::size_t>(j)];
+            CHECK(std::sqrt(error) <= bound);
+            if (iterations == 200) CHECK(bound <= 1e5 * epsilon_of<T> * std::sqrt(size));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Norms of matrices are those of their elements, of any size", "[error_bound]") {
+  for (const GridPtr& grid : compact_grids()) {
+    for (const double power : {0.0, 600.0, -600.0}) {
+      DistMatrix<double> A(grid, matrix_layout(Algorithm::summa, *grid, 3, 2));
+      A.fill([power](Index i, Index j) {
+        return std::ldexp(static_cast<double>(i - j), static_cast<int>(power));
+      });
+      const double norm = frobenius_norm(A);
+      if (grid->is_member())
+        CHECK(std::abs(std::ldexp(norm, -static_cast<int>(power)) - std::sqrt(7.0)) <= 1e-14);
+    }
+  }
+}
+
+TEST_CASE("Where nothing bounds an error the bound is infinite, and wrong arguments are refused on all ranks",
+          "[error_bound]") {
+  const auto grid = compact_grids().front();
+  const OperatorPtr<double> A = dense_operator<double>(grid, Algorithm::summa, m, n, element_of_A<double>);
+  const DistMatrix<double> B = filled(grid, A->range().layout(nrhs), random_elements<double>(6));
+  DistMatrix<double> X(grid, A->domain().layout(nrhs)), none(grid, A->domain().layout(0));
+  const SolveReport report = cgls(*A, B, X);
+  for (const double bound : error_bounds(report, B, X, {.operator_norm = 10}))
+    CHECK(bound == std::numeric_limits<double>::infinity());
+  CHECK_THROWS_AS(error_bounds(report, B, X, {.damp = -1}), UsageError);
+  CHECK_THROWS_AS(error_bounds(report, B, X, {.sigma_min = -1}), UsageError);
+  CHECK_THROWS_AS(error_bounds(report, B, X, {.operator_norm = std::nan("")}), UsageError);
+  CHECK_THROWS_AS(error_bounds(report, X, B, {.sigma_min = 1}), UsageError);  // more models than data
+  CHECK_THROWS_AS(error_bounds(report, B, none, {.damp = 1}), ShapeError);
+  CHECK_THROWS_AS(error_bounds(report, B, X, {.damp = {1, 2}}), ShapeError);
+  const int ranks = grid->comm().size();
+  if (ranks > 1 && grid->is_member())
+    check_disagreement(grid->comm(), {"sigma_min"}, [&] {
+      error_bounds(report, B, X, {.sigma_min = grid->comm().rank() == ranks - 1 ? 2.0 : 1.0});
+    });
+}
