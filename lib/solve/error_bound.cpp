@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
