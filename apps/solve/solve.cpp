@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -126,11 +127,12 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
 /// The largest error that any column can have, relative to the norm of its x.
 std::string error_text(const std::vector<double>& bounds, const std::vector<double>& norms) {
   double largest = 0;
-  for (std::size_t j = 0; j < bounds.size(); ++j)
-    if (!(bounds[j] <= largest * norms[j])) largest = bounds[j] / norms[j];
-  return std::isfinite(largest)
-             ? fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest)
-             : "error: |x - x*| is not bounded in every column\n";
+  for (std::size_t j = 0; j < bounds.size(); ++j) {
+    const double relative = bounds[j] == 0 ? 0 : bounds[j] / norms[j];
+    if (!std::isfinite(relative)) return fmt::format("error: nothing bounds that of column {}\n", j);
+    largest = std::max(largest, relative);
+  }
+  return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);
 }
 
 /// Records the bytes that this rank received in the products of an iteration, next to the model's figure.

@@ -344,7 +344,11 @@ def check_error_bounds(suite, rng):
             suite.check((errors <= bounds).all(), "errors", errors, "above their bounds", bounds, solver, damp, iterations)
             suite.check(f"|x - x*| is at most {relative:.1e} |x|" in run.output, "does not say", relative, run.output[-300:])
             suite.check(status == 3 or relative < 1e-3, "bounds of what is solved", bounds, solver)
-    _, _, report = problem.solve("--damp", 0.02)
+    np.save(suite.folder / "B.npy", np.where(np.arange(4) == 2, np.nan, problem.B))
+    run, _, report = problem.solve("--damp", 0.02, "--sigma-min", 0, status=3)
+    suite.check("nothing bounds that of column 2" in run.output, "does not say what has no bound:", run.output[-300:])
+    suite.check(report is None or report["columns"][2]["error_bound"] is None, "a bound of NaN", report)
+    _, _, report = problem.solve("--damp", 0.02, status=3)
     suite.check(report is None or "error_bound" not in report["columns"][0], "a bound that nobody asked for", report)
 
 
