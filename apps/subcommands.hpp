@@ -50,7 +50,7 @@ struct SolveArguments {
   std::optional<bool> one_pass = false;  ///< none: chosen
   std::optional<Storage> storage;        ///< none: chosen
   std::optional<double> lambda_relative;
-  std::optional<double> sigma_min;  ///< bounds of errors are wanted, and no singular value of A is smaller
+  std::optional<double> sigma_min;  ///< no singular value of A is smaller
   bool verify_matrix = false;
   bool dry_run = false;
   bool quiet = false;
@@ -58,6 +58,7 @@ struct SolveArguments {
   bool is_damped() const {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
+  bool bounds_errors() const { return sigma_min || options.error > 0; }
 };
 
 /// What --help says of --matrix, and of the names of all matrices.

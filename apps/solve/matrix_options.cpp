@@ -189,10 +189,14 @@ class SolveCommand {
           "the scaled X");
     }
     check_sweep(arguments_);
-    if (arguments_.sigma_min == 0 && !arguments_.is_damped())
+    if (arguments_.options.error > 0 && precondition_->count() > 0)
       throw UsageError(
-          "--sigma-min 0 bounds no error without damping: the singular values of A must be known to be above "
-          "0");
+          "--error and --precondition exclude each other: the solver finds z of x = P z, and the error is "
+          "that of x");
+    if (arguments_.bounds_errors() && arguments_.sigma_min.value_or(0) == 0 && !arguments_.is_damped())
+      throw UsageError(
+          "nothing bounds errors without damping, unless --sigma-min says that no singular value of A is "
+          "near 0");
     if (row_of(solver).has(Feature::penalty) && lambda_->count() == 0 && !arguments_.lambda_relative) {
       throw UsageError(
           fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "

@@ -85,9 +85,10 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
   return lambdas;
 }
 
-/// P: the preconditioner, or null; variances: their destination, or null. Completes the cost function.
+/// P: the preconditioner, or null; norm_A: ‖A‖_F, if errors are bounded; variances: their destination, or
+/// null. Completes the cost function.
 template <Scalar T>
-SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
+SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P, double norm_A,
                        const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
                        const std::shared_ptr<IterationTimes>& times, bool shows_progress,
                        CostFunction& cost) {
@@ -96,6 +97,10 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   options.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
   cost.damp = options.damp;
   if (!task.tolerances.empty()) options.tolerance = task.tolerances;
+  if (options.error > 0) {
+    options.sigma_min = arguments.sigma_min.value_or(0);
+    options.frobenius_norm = norm_A;
+  }
   if (is_sparse(task)) options.lambda = cost.lambdas;
   if (arguments.lambda_relative) options.checkpoint.computed = {"lambda"};
   options.initial_guess = task.X0.has_value();
@@ -177,7 +182,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
       is_scaled(arguments)
           ? column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain())
           : nullptr;
-  const double norm_A = arguments.sigma_min ? frobenius_norm(A) : 0;
+  const double norm_A = arguments.bounds_errors() ? frobenius_norm(A) : 0;
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
   OperatorPtr<T> product = make_product(task, std::move(A));
@@ -202,8 +207,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.read_seconds += clock.lap();
   const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
-    solved.report =
-        run_solver(task, op, P, B, X, variances ? &*variances : nullptr, times, shows_progress, solved.cost);
+    solved.report = run_solver(task, op, P, norm_A, B, X, variances ? &*variances : nullptr, times,
+                               shows_progress, solved.cost);
     solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
   });
   if (matrix)
@@ -212,8 +217,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   note_bytes(task, *received, measured);
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
-  if (arguments.sigma_min) {
-    solved.error_bounds = error_bounds(solved.report, B, X, {solved.cost.damp, *arguments.sigma_min, norm_A});
+  if (arguments.bounds_errors()) {
+    solved.error_bounds =
+        error_bounds(solved.report, B, X, {solved.cost.damp, arguments.sigma_min.value_or(0), norm_A});
     const std::string text = error_text(solved.error_bounds, column_norms(X));
     if (shows_progress) print(text);
   }

@@ -58,7 +58,7 @@ Json json_of(const DampingCurve& curve) {
 /// The computed figures, and each column's damping, merit and tolerance.
 std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<ColumnFigure> figures = solved.column_figures;
-  if (task.arguments.sigma_min) figures.emplace_back("error_bound", solved.error_bounds);
+  if (task.arguments.bounds_errors()) figures.emplace_back("error_bound", solved.error_bounds);
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
   if (!solved.curve) return figures;
   figures.emplace_back("damp", solved.cost.damp.values());

@@ -16,7 +16,7 @@ struct Solved {
   CostFunction cost;
   std::optional<DampingCurve> curve;  ///< of a sweep
   std::vector<ColumnFigure> column_figures;
-  std::vector<double> error_bounds;  ///< with --sigma-min
+  std::vector<double> error_bounds;  ///< if they are wanted
   std::string non_finite_inputs;     ///< in words, if a column is not finite
 };
 

@@ -43,8 +43,7 @@ struct Run {
   const SolveOptions& common;
 
   double tolerance() const {
-    const double usual = default_tolerance(task.shape.type);
-    return common.tolerance.value_or(usual).one_or(usual);
+    return tolerance_of(common, task.shape.type).one_or(default_tolerance(task.shape.type));
   }
   /// atol or btol; if not given, the tolerance of all columns.
   Json tolerance_or(const std::optional<double>& own) const {

@@ -10,22 +10,11 @@
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
+#include "solve/run/verdict.hpp"
 
 namespace gridlops {
 
 namespace {
-
-/// ‖g‖/μ + R in an order of operations that squares no norm.
-double error_bound(const ColumnReport& column, double norm_b, double norm_x, double damp, double norm_A,
-                   double sigma_min, double unit) {
-  const double root = std::hypot(damp, sigma_min);  // √μ
-  if (root == 0) return std::numeric_limits<double>::infinity();
-  const double of_gradient = column.normal_residual_norm / root / root,
-               hidden_by_products =
-                   norm_A / root * (column.residual_norm / root) + std::pow(damp / root, 2) * norm_x,
-               hidden_in_residual = norm_A / root * norm_x + norm_b / root;
-  return of_gradient + unit * (hidden_by_products + hidden_in_residual);
-}
 
 void require_usable(const char* name, double value) {
   require<UsageError>(value >= 0 && std::isfinite(value), "error_bounds: ", name, " is ", value,
@@ -57,11 +46,16 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   });
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
-  constexpr double unit = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) / 2;
+  const KnownOperator A{options.sigma_min, options.operator_norm};
   std::vector<double> bounds;
-  for (std::size_t j = 0; j < columns; ++j)
-    bounds.push_back(error_bound(report.columns[j], of_B[j], of_X[j], options.damp[static_cast<Index>(j)],
-                                 options.operator_norm, options.sigma_min, unit));
+  for (std::size_t j = 0; j < columns; ++j) {
+    const ColumnNorms norms{.tested_norm = report.columns[j].normal_residual_norm,
+                            .residual_norm = report.columns[j].residual_norm,
+                            .data_norm = of_B[j],
+                            .x_norm = of_X[j],
+                            .damp = options.damp[static_cast<Index>(j)]};
+    bounds.push_back(error_bound(norms, A, static_cast<double>(std::numeric_limits<Real<T>>::epsilon())));
+  }
   return bounds;
 }
 

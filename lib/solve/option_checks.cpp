@@ -88,6 +88,15 @@ void check_options(const char* method, Feature features, const SolveOptions& opt
     refuse(method, solver_option("damps"));
 }
 
+void check_error_options(const SolveOptions& options, Index rows, Index cols) {
+  require<UsageError>(options.sigma_min == 0 || rows >= cols, "sigma_min is ", options.sigma_min,
+                      ", but an operator of ", rows, " x ", cols, " takes some models to 0: leave it out");
+  require<UsageError>(options.error == 0 || options.sigma_min > 0 || options.damp.any(), "error is ",
+                      options.error, ", but with neither damp nor sigma_min nothing bounds errors");
+  require<UsageError>(options.error == 0 || options.frobenius_norm > 0, "error is ", options.error,
+                      ", but the bound of rounding needs frobenius_norm, which is ", options.frobenius_norm);
+}
+
 std::string fixed_words(Feature features, const SolveOptions& options) {
   std::string words;
   for_each_option([&](const SolverOption& option, auto field) {

@@ -15,6 +15,9 @@ void describe_options(Agreement& agreement, const SolveOptions& options);
 /// if an option has an invalid value.
 void check_options(const char* method, Feature features, const SolveOptions& options, Index nrhs);
 
+/// Throws UsageError if errors are to be tested, and nothing bounds them for an operator of this shape.
+void check_error_options(const SolveOptions& options, Index rows, Index cols);
+
 /// The fixed options that a checkpoint stores as words because they are not numbers, with their values; only
 /// those that these features allow.
 std::string fixed_words(Feature features, const SolveOptions& options);

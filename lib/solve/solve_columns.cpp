@@ -52,6 +52,7 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
         .on("the operator", method->op().rows(), " x ", method->op().cols());
     method->op().require_operands(X, B, method->name());
     check_options(method->name(), method->traits().features, options, B.cols());
+    check_error_options(options, method->op().rows(), method->op().cols());
   });
   return method;
 }
@@ -69,10 +70,10 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   const TraceRegion region(method.name());
   FailureScope failures;
   method.complete(options);
-  const double usual = default_tolerance(scalar_type_of<T>);
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
-             options.tolerance.value_or(usual).one_or(usual), options.damp.one_or(0), options.max_iterations,
-             B.grid()->comm().rank(), batch_count(B.layout().cols.partition, options.batch)});
+             tolerance_of(options, scalar_type_of<T>).one_or(default_tolerance(scalar_type_of<T>)),
+             options.damp.one_or(0), options.max_iterations, B.grid()->comm().rank(),
+             batch_count(B.layout().cols.partition, options.batch)});
   const Guard guard = make_guard(method.op(), options, log.report());
   std::optional<MethodState<T>> own_state;
   if (before.state == nullptr) method.describe(own_state.emplace(method.op().domain()));

@@ -22,7 +22,7 @@ const std::vector<SolverOption> of_the_program{
     {"lambda-relative", nullptr, Feature::penalty, AtRestart::fixed},
     {"precondition", nullptr, Feature::column_scaling, AtRestart::fixed},
     {"variances", nullptr, Feature::variances, AtRestart::fixed},
-    {"sigma-min", nullptr, Feature::column_scaling, AtRestart::honoured},  // which all least squares have
+    {"sigma-min", nullptr, Feature::error_bound, AtRestart::honoured},
     {"algorithm", nullptr, Feature::none, AtRestart::honoured},
     {"panel", nullptr, Feature::none, AtRestart::honoured},
     {"storage", nullptr, Feature::none, AtRestart::honoured},

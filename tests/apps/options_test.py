@@ -39,6 +39,7 @@ CASES = {
     "precondition": ([], ["--precondition", "column-norms"], []),
     "one-pass": (["--one-pass", "off"], ["--one-pass", "on"], []),
     "variances": ([], ["--variances", "V.npy"], []),
+    "error": (["--error", 1e-3], ["--error", 1e-2], ["--damp", 0.25]),
     "sigma-min": (["--sigma-min", 0.5], ["--sigma-min", 0.25], []),
     "batch": ([], ["--batch", 2], []),
     "column-stable": ([], ["--column-stable"], []),

@@ -344,6 +344,19 @@ def check_error_bounds(suite, rng):
             suite.check((errors <= bounds).all(), "errors", errors, "above their bounds", bounds, solver, damp, iterations)
             suite.check(f"|x - x*| is at most {relative:.1e} |x|" in run.output, "does not say", relative, run.output[-300:])
             suite.check(status == 3 or relative < 1e-3, "bounds of what is solved", bounds, solver)
+    for solver, more in [("cgls", []), ("lsqr", ["--batch", 3]), ("lsmr", []), ("block-cgls", []), ("cgls", ["--one-pass", "on", "--algorithm", "stationary-a"])]:
+        taken = {}
+        for error in (1e-2, 1e-5):
+            run, X, report = problem.solve("--solver", solver, "--damp", 0.02, "--error", error, "--iterations", 3000, *more)
+            if report is None:
+                continue
+            check_reasons(suite, report, ["converged"], solver, error)
+            expected = damped_solution(problem.A, problem.B, 0.02)
+            errors, norms = np.linalg.norm(X - expected, axis=0), np.linalg.norm(X, axis=0)
+            bounds = np.array([column["error_bound"] for column in report["columns"]])
+            suite.check((errors <= bounds).all() and (bounds <= error * norms * (1 + 1e-9)).all(), "errors", errors / norms, "bounds", bounds / norms, solver)
+            taken[error] = report["iterations"]
+        suite.check(len(taken) < 2 or taken[1e-2] < taken[1e-5], "iterations", taken, solver)
     np.save(suite.folder / "B.npy", np.where(np.arange(4) == 2, np.nan, problem.B))
     run, _, report = problem.solve("--damp", 0.02, "--sigma-min", 0, status=3)
     suite.check("nothing bounds that of column 2" in run.output, "does not say what has no bound:", run.output[-300:])

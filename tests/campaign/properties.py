@@ -166,6 +166,8 @@ def solved(problem, truth, report):
             norm_A = truth.damped_norm[j] * np.sqrt(max(1, min(report["column_iterations"][j], problem.A.shape[1])))
             ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.z[j]) + truth.r_error[j]
                   or truth.tested[j] <= problem.T[j] * norm_A * truth.damped_r[j] + rounding)
+        if reason == "converged" and case.get("error") and report["error_bounds"] is not None:
+            ok = ok or report["error_bounds"][j] <= case["error"] * truth.x[j] * (1 + truth.unit)  # errors() checks the bound itself
         require(ok, f"solved, {reason}, {solver}", *what, "tested norm", truth.tested[j], "reference", truth.reference[j],
                 "tolerance", problem.T[j], "rounding", rounding)
         # The residual that CG's tolerance is for says nothing of x in the null space of A.

@@ -76,7 +76,7 @@ def plateaus(draw):
     case.update(condition_limit=0, type=draw(one_of("f64", "f32")), solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size,
                 rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None, damp=0, tolerance=1e-3,
                 matrix={**case["matrix"], "kind": "laplacian", "columns": []}, iterations=1200, preconditioner=0, one_pass=False,
-                batch=0, scale_A=0, scale_B=0, out_is_B=False, variances=False)
+                batch=0, scale_A=0, scale_B=0, out_is_B=False, variances=False, error=0)
     case["how"].update(ranks=1, grid=[1, 1], algorithm="stationary-a", panel=0)
     return case
 
@@ -128,7 +128,8 @@ def solves(draw):
             "monotone": solver == "fista" and draw(st.booleans()),
             "how": how, "other": None, "out_is_B": draw(one_in(30)),
             "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0,
-            "variances": solver == "lsqr" and not preconditioned and draw(one_in(3))}
+            "variances": solver == "lsqr" and not preconditioned and draw(one_in(3)),
+            "error": draw(one_of(0, 0, 1e-2, 1e-5)) if solver in LEAST_SQUARES and not preconditioned and not isinstance(damp, list) else 0}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))
@@ -153,7 +154,7 @@ def sweeps(draw):
     case.update(area="sweep", solver=solver, rule=rule, one=(draw(right_hand_sides(1, case["type"] in ("f32", "c64"))) or
                 [{"kind": "random", "seed": 0, "scale": 0}])[0], noise=draw(one_of(0.1, 0.5, 0.9, 1.1, 0)), damp=draw(dampings), guess=None,
                 tolerance=draw(one_of(1e-4, 1e-6) if case["type"] in ("f32", "c64") else one_of(1e-8, 1e-11)), other=None, out_is_B=False,
-                variances=False, one_pass=False, preconditioner=0, condition_limit=0, rhs=[], matrix=draw(matrices(False)))
+                variances=False, one_pass=False, preconditioner=0, condition_limit=0, error=0, rhs=[], matrix=draw(matrices(False)))
     if rule == "gcv":
         case["scale_A"] = case["scale_B"] = case["one"]["scale"] = 0
     case["rows"], case["cols"] = draw(shapes(False))
@@ -293,7 +294,7 @@ def trees(draw):
 def programs(draw, device):
     """Cases for the program: a solve without what only the Python package has, and a scenario."""
     case = draw(solves())
-    case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0)
+    case.update(area="program", device=device, vector=draw(st.booleans()), c_order=draw(st.booleans()), other=None, preconditioner=0, error=0)
     case["relative"] = draw(one_of(False, False, True))  # --damp-relative and --lambda-relative
     case["column_norms"] = case["solver"] in LEAST_SQUARES and draw(one_in(4))
     case["guard"] = draw(one_of(0, 0, 1, 3))

@@ -63,6 +63,8 @@ def solve(request):
     if request["d"] is not None:
         d = gl.Matrix(grid, gl.Space(grid, op.domain.rows).layout(1), op.dtype).scatter(whole(grid, request["d"][:, None]))
         P = gl.diagonal(op.domain, d)
+    if "error" in options:
+        options["frobenius_norm"] = gl.frobenius_norm(matrix)
     solver = request["solver"]
     refused = None
     try:

@@ -64,7 +64,7 @@ def page(rows):
 
 
 GOOD = {
-    SOLVERS: 'constexpr Feature least_squares = Feature::damping | Feature::column_scaling;\n'
+    SOLVERS: 'constexpr Feature least_squares = Feature::damping | Feature::column_scaling | Feature::error_bound;\n'
              'SolverRow{Solver::cgls, "cgls", A::b, C::d,\n          solver_features::least_squares | Feature::one_pass, "x", 9, 5},\n'
              'SolverRow{Solver::block_cgls, "block-cgls", A::b, C::d, solver_features::least_squares, "x", 9, 5},\n'
              'SolverRow{Solver::pcg, "pcg", A::b, C::d, Feature::preconditioner, "x", 9, 5},\n',

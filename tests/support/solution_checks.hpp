@@ -50,7 +50,7 @@ class WholeSystem {
   }
   double norm_of_A() const { return norm_of(A_); }
   double tolerance() const {
-    return options_.tolerance.value_or(default_tolerance(scalar_type_of<T>)).one_or(0);
+    return tolerance_of(options_, scalar_type_of<T>).one_or(0);
   }
 
  private:

@@ -67,6 +67,13 @@ class SolveOptions:
     condition_limit: float = 0
     #: A column ends with "user_stop" once ‖b − Ax‖ is at most this times its initial value. 0: never.
     residual_ratio: float = 0
+    #: A column converges when ‖x − x*‖ is certainly at most this times ‖x‖ (see :func:`error_bounds`), given ``damp`` or
+    #: ``sigma_min``; the tolerance is then 0 unless it is given. 0: errors are not tested.
+    error: float = 0
+    #: For ``error``: no singular value of A is smaller.
+    sigma_min: float = 0
+    #: For ``error``: ‖A‖_F or more, of a matrix :func:`frobenius_norm`.
+    frobenius_norm: float = 0
     #: Solves about this many columns at a time, to limit memory. 0: all.
     batch: int = 0
     #: Sums over ranks add in rank order.

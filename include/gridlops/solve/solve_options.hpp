@@ -64,6 +64,12 @@ struct SolveOptions {
   double condition_limit = 0;
   /// A column ends with user_stop once its ‖b − Ax‖ is at most this fraction of its initial value. 0: never.
   double residual_ratio = 0;
+  /// A column has converged when its x is certainly no further than E‖x‖ from the solution: when the bound of
+  /// error_bounds() with these σ and ‖A‖_F is that small. D or σ must not be 0. An unset tolerance is then 0.
+  /// Where rounding hides that much, the column ends as stagnated. 0: errors are not tested.
+  double error = 0;
+  double sigma_min = 0;       ///< σ, for `error`
+  double frobenius_norm = 0;  ///< ‖A‖_F or more, for `error`
   /// Start from the values in X; otherwise start from zero and overwrite X. A column that is so far off that
   /// rounding of its residual hides b, ε‖b − Ax‖ ≥ ‖b‖, starts from zero, too.
   bool initial_guess = false;
@@ -156,6 +162,11 @@ void for_each_option(Visit&& visit) {
           "stops where cond(A) seems larger [0: never]"},
          &O::condition_limit);
   option({nullptr, "residual_ratio", none, honoured}, &O::residual_ratio);
+  option({"error", "error", error_bound, honoured, end, "E",
+          "A column has converged when |x - x*| <= E |x| for certain, given --damp or --sigma-min"},
+         &O::error);
+  option({nullptr, "sigma_min", error_bound, honoured}, &O::sigma_min);
+  option({nullptr, "frobenius_norm", error_bound, honoured}, &O::frobenius_norm);
   option({"initial", "initial_guess", none, fixed}, &O::initial_guess);
   option({"batch", "batch", none, fixed, method, "COLUMNS",
           "Solves about this many columns at a time, to save memory [0: all]"},
@@ -189,7 +200,11 @@ GRIDLOPS_EXPORT const std::vector<SolverOption>& solver_options();
 /// Returns the option of this name. Throws UsageError if there is none.
 GRIDLOPS_EXPORT const SolverOption& solver_option(std::string_view name);
 
-/// Returns the tolerance used if SolveOptions::tolerance is unset.
+/// Returns the tolerance used if SolveOptions::tolerance and `error` are unset.
 GRIDLOPS_EXPORT double default_tolerance(ScalarType type);
+/// Returns the tolerance that a solver with these options tests.
+inline PerColumn tolerance_of(const SolveOptions& options, ScalarType type) {
+  return options.tolerance.value_or(options.error > 0 ? 0 : default_tolerance(type));
+}
 
 }  // namespace gridlops

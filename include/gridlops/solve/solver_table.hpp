@@ -33,18 +33,19 @@ GRIDLOPS_EXPORT const char* formula_of(ToleranceTest test);
 /// What some solvers support and others do not. The values are bits of a set.
 enum class Feature : unsigned {
   none = 0,
-  damping = 1,              ///< D > 0
-  damping_per_column = 2,   ///< a separate D for each column of B
-  column_scaling = 4,       ///< P in preconditioned_inversion(), regularisers in regularized_inversion()
-  backward_error = 8,       ///< atol, btol and a limit on cond(A)
-  variances = 16,           ///< estimates of the diagonal of (AᴴA + D²I)⁻¹
-  one_pass = 32,            ///< an iteration can read A once
-  penalty = 64,             ///< λ, and a step length that is given or estimated
-  threshold = 128,          ///< the penalty belongs to a threshold
-  momentum = 256,           ///< momentum, which may restart
-  acceleration = 512,       ///< a choice of momentum
-  preconditioner = 1024,    ///< needs SolverOperands::preconditioner
-  proximal_operator = 2048  ///< needs SolverOperands::penalty
+  damping = 1,               ///< D > 0
+  damping_per_column = 2,    ///< a separate D for each column of B
+  column_scaling = 4,        ///< P in preconditioned_inversion(), regularisers in regularized_inversion()
+  backward_error = 8,        ///< atol, btol and a limit on cond(A)
+  variances = 16,            ///< estimates of the diagonal of (AᴴA + D²I)⁻¹
+  one_pass = 32,             ///< an iteration can read A once
+  penalty = 64,              ///< λ, and a step length that is given or estimated
+  threshold = 128,           ///< the penalty belongs to a threshold
+  momentum = 256,            ///< momentum, which may restart
+  acceleration = 512,        ///< a choice of momentum
+  preconditioner = 1024,     ///< needs SolverOperands::preconditioner
+  proximal_operator = 2048,  ///< needs SolverOperands::penalty
+  error_bound = 4096         ///< errors are bounded by the gradient, see error_bounds()
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -76,7 +77,7 @@ struct SolverRow {
 };
 
 namespace solver_features {
-constexpr Feature least_squares = Feature::damping | Feature::column_scaling;
+constexpr Feature least_squares = Feature::damping | Feature::column_scaling | Feature::error_bound;
 constexpr Feature bidiagonal = least_squares | Feature::damping_per_column | Feature::backward_error;
 constexpr Feature hermitian = Feature::damping | Feature::damping_per_column;
 }  // namespace solver_features

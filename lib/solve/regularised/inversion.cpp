@@ -257,6 +257,9 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
     agreement.on("the solver", name_of(how.solver)).on("what is damped", how.damps_x ? "x" : "z");
     A->require_operands(X, B);
     require_least_squares(how.solver);
+    require<UsageError>(options.error == 0,
+                        "a preconditioned inversion does not test errors: it solves for z; "
+                        "error_bounds() has those of x afterwards");
     require<UsageError>(
         !how.damps_x || options.damp.is_one(),
         "a preconditioned inversion that damps x takes one damping for all columns, since it is "

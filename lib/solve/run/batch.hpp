@@ -61,7 +61,7 @@ template <Scalar T>
 VerdictRules Batch<T>::rules_of(const Solve<T>& solve) {
   const MethodTraits& traits = solve.method.traits();
   return {.test = traits.test,
-          .default_tolerance = default_tolerance(scalar_type_of<T>),
+          .type = scalar_type_of<T>,
           .absolute_tolerance = traits.absolute_tolerance,
           .judges_start = traits.judges_start,
           .x_is_correction = solve.before.residuals != nullptr,

@@ -31,12 +31,23 @@ struct ColumnNorms {
   double tested_operator_norm() const;
 };
 
+/// What the caller knows of A, for bounds of errors.
+struct KnownOperator {
+  double sigma_min = 0;       ///< no singular value is smaller
+  double frobenius_norm = 0;  ///< ‖A‖_F or more
+};
+
+/// The bound of error_bounds() for least squares whose gradient is tested; epsilon: of the elements' type.
+double error_bound(const ColumnNorms& norms, const KnownOperator& A, double epsilon);
+
 /// The values with which a verdict compares the norms of one column.
 struct VerdictLimits {
   ToleranceTest test = ToleranceTest::gradient;
   double tolerance = 0;           ///< T
   double absolute_tolerance = 0;  ///< for the method's own test
   double atol = 0, btol = 0;      ///< for the test of the backward error
+  double error = 0;               ///< relative to ‖x‖; 0: not tested
+  KnownOperator known{};          ///< for `error`
   bool x_is_correction = false;   ///< x corrects a guess; the norm of their sum, for that test, is not known
   /// The most that ‖A‖ may count in bounds of rounding.
   double largest_norm = std::numeric_limits<double>::infinity();

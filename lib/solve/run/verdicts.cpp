@@ -15,7 +15,7 @@ bool is_least_squares(ToleranceTest test) {
 
 Verdicts::Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers)
     : rules_(rules), options_(options), columns_(numbers.size()) {
-  const PerColumn tolerance = options.tolerance.value_or(rules.default_tolerance);
+  const PerColumn tolerance = tolerance_of(options, rules.type);
   for (std::size_t k = 0; k < numbers.size(); ++k) {
     given_damps_.push_back(options.damp[numbers[k]]);
     columns_[k].damp = given_damps_[k];
@@ -29,6 +29,9 @@ VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
           .absolute_tolerance = rules_.absolute_tolerance,
           .atol = options_.atol.value_or(column.tolerance),
           .btol = options_.btol.value_or(column.tolerance),
+          .error = options_.error,
+          .known = {std::ldexp(options_.sigma_min, column.scale.A),
+                    std::ldexp(options_.frobenius_norm, column.scale.A)},
           .x_is_correction = rules_.x_is_correction,
           .largest_norm = std::ldexp(rules_.largest_norm, column.scale.A),
           .epsilon = rules_.epsilon};

@@ -15,7 +15,7 @@ namespace gridlops {
 /// The values shared by all columns of a batch when they are judged.
 struct VerdictRules {
   ToleranceTest test = ToleranceTest::gradient;
-  double default_tolerance = 0;   ///< for columns without their own tolerance
+  ScalarType type = ScalarType::f64;
   double absolute_tolerance = 0;  ///< for the method's own test
   bool judges_start = true;       ///< false if x may be the solution only after an iteration
   bool x_is_correction = false;   ///< x corrects a guess that is not known here
