@@ -104,6 +104,58 @@ TEMPLATE_LIST_TEST_CASE("No error is above its bound, and bounds become as small
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("Columns end when their error is certainly small enough", "[error_bound]", Scalars) {
+  using T = TestType;
+  for (const GridPtr& grid : compact_grids()) {
+    DistMatrix<T> matrix(grid, matrix_layout(Algorithm::stationary_a, *grid, m, n));
+    matrix.fill(element_of_A<T>);
+    SolveOptions options;
+    options.frobenius_norm = frobenius_norm(matrix);
+    const OperatorPtr<T> A = matrix_mult(Algorithm::stationary_a, std::move(matrix));
+    const DistMatrix<T> B = filled(grid, A->range().layout(nrhs), random_elements<T>(6));
+    DistMatrix<T> X(grid, A->domain().layout(nrhs));
+    for (const Solver solver : {Solver::cgls, Solver::lsqr, Solver::lsmr, Solver::block_cgls}) {
+      for (const double damp : {0.0, 0.25}) {
+        Index before = 0;
+        for (const double error : {0.1, 1e-3, 1e-15}) {
+          options.damp = damp;
+          options.sigma_min = damp == 0 ? least : 0;
+          options.error = error;
+          const SolveReport report = solve(solver, *A, B, X, options);
+          const std::vector<T> found = everywhere(X);
+          if (!grid->is_member()) continue;
+          CHECK(report.iterations >= before);
+          before = report.iterations;
+          for (Index j = 0; j < nrhs; ++j) {
+            const StopReason reason = report.columns[static_cast<std::size_t>(j)].reason;
+            if (error < 1e-14) {
+              CHECK(reason == StopReason::stagnated);  // what no rounding allows
+              continue;
+            }
+            CHECK(reason == StopReason::converged);
+            const std::array<Long, n> x = solution<T>(j, damp);
+            long double distance = 0, size = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+              const Long mine = long_of(Accumulator<T>(found[static_cast<std::size_t>(j * n) + i]));
+              distance += std::norm(mine - x[i]);
+              size += std::norm(mine);
+            }
+            CHECK(std::sqrt(distance) <= error * std::sqrt(size));
+          }
+        }
+      }
+    }
+    options = {.error = 0.1, .frobenius_norm = 1};
+    CHECK_THROWS_AS(cgls(*A, B, X, options), UsageError);  // neither D nor σ
+    options = {.damp = 1, .error = 0.1};
+    CHECK_THROWS_AS(cgls(*A, B, X, options), UsageError);  // no norm
+    const OperatorPtr<T> wide = adjoint(A);
+    DistMatrix<T> Y(grid, wide->domain().layout(nrhs)), C(grid, wide->range().layout(nrhs));
+    options = {.error = 0.1, .sigma_min = 1, .frobenius_norm = 1};
+    CHECK_THROWS_AS(cgls(*wide, C, Y, options), UsageError);  // more models than data
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("An error that rounding hides from the gradient is bounded, too", "[error_bound]",
                         Scalars) {
   using T = TestType;

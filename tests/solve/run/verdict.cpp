@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -42,6 +43,25 @@ TEST_CASE("What meets the tolerance has converged, and nothing else") {
   CHECK(judge(norms, limits(ToleranceTest::gradient), {epsilon}) == std::nullopt);
   norms.tested_norm = 0;
   CHECK(judge(norms, limits(ToleranceTest::gradient), {epsilon}) == StopReason::converged);
+}
+
+TEST_CASE("An error that is certainly small enough has converged, whatever the tolerance") {
+  ColumnNorms norms = unsolved();
+  norms.damp = 0.5;  // ‖g‖/μ = 0.1/0.25
+  for (const ToleranceTest test : least_squares) {
+    VerdictLimits wanted = limits(test);
+    wanted.known = {.sigma_min = 0, .frobenius_norm = 1};
+    CHECK(judge(norms, wanted, {epsilon}) == std::nullopt);
+    for (const double error : {0.39, 0.41}) {
+      wanted.error = error;
+      CHECK(judge(norms, wanted, {epsilon}).has_value() == (error > 0.4));
+    }
+    wanted.error = 0.11;
+    wanted.known.sigma_min = std::sqrt(0.75);  // μ = 1
+    CHECK(judge(norms, wanted, {epsilon}) == StopReason::converged);
+    wanted.epsilon = 0.02;  // hides 0.01·(0.5 + 0.25 + 1 + 1)
+    CHECK(judge(norms, wanted, {wanted.epsilon}) == std::nullopt);
+  }
 }
 
 TEST_CASE("A backward error is one of the damped system, relative to A and x or to b") {
