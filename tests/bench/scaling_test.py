@@ -35,7 +35,8 @@ MACHINE = '[machine]\nlauncher = ["launch-stub"]\ntime = "00:02:05"\n'
 # In the place of both programs. It notes its command line, and takes 8 ms on one rank, 5 ms on two and 4 ms on four, half of that
 # in one repetition and twice that in another. What is left to it runs by `block` and `mpi` on one rank, by others on more. With
 # --iterations 7 it waits until it is told that its time is over, and then saves its state unless it has gone on from there.
-PROGRAM = r"""#!/usr/bin/env python3
+# It starts at once, so that it can hear a signal after five seconds also on a busy machine.
+PROGRAM = f"#!{sys.executable} -S\n" + r"""
 import json, os, signal, sys, time
 words = sys.argv[1:]
 option = lambda name: words[words.index(name) + 1]
