@@ -93,17 +93,9 @@ class ModelledKernels final : public Kernels<T> {
     for (const ColumnTerm<T>& term : terms) touch(term.kind == SumKind::dots ? 2 : 1, term.X);
     host_.column_sums(terms);
   }
-  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override {
-    touch(3, X);
-    host_.column_axpy(alpha, X, Y);
-  }
-  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override {
-    touch(3, X);
-    host_.column_xpby(X, beta, Y);
-  }
-  void column_scale(const T* alpha, MatrixView<T> X) const override {
-    touch(2, X);
-    host_.column_scale(alpha, X);
+  void column_updates(std::span<const BlockUpdate<T>> updates) const override {
+    for (const BlockUpdate<T>& update : updates) touch(update.kind == UpdateKind::scale ? 2 : 3, update.Y);
+    host_.column_updates(updates);
   }
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override {
     touch(2, X);

@@ -33,8 +33,7 @@ Index steepest_descent(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, 
     const auto [ss, qq] = sums(norm2(s), norm2(q));   // one reduction for all columns
     if (largest(ss) <= tolerance * tolerance) break;  // the same bits, and the same way, on all ranks
     const ColumnScalars alpha = ratio(ss, qq);        // α = ‖s‖²/‖As‖², 0 where s is 0
-    X += alpha * s;
-    r -= alpha * q;
+    update(axpy(alpha, s, X), axpy(-alpha, q, r));    // X += α s, r −= α q
   }
   return iteration;
 }

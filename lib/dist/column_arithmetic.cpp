@@ -124,11 +124,19 @@ void operator*=(DistMatrix<T>& X, ColumnOperand alpha) {
 }
 
 template <Scalar T>
-void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistMatrix<T>& Y) {
-  require_same_layout(X, Y, "xpby");
-  require_columns(beta, X.cols());
-  if (beta.is_constant()) return kernels_of(Y).add(T(1), X.local(), to_scalar<T>(beta[0]), Y.local());
-  kernels_of(Y).column_xpby(X.local(), here<T>(beta, 1, X).data(), Y.local());
+void update(std::span<const ColumnUpdate<T>> updates) {
+  std::vector<std::vector<T>> factors;
+  std::vector<BlockUpdate<T>> blocks;
+  for (const auto& [kind, factor, X, Y] : updates) {
+    require<ShapeError>(Y.grid() == updates.front().Y.grid(), "an update of matrices on several grids");
+    require_same_layout(X, Y, "update");
+    require_columns(factor, Y.cols());
+    if (kind == UpdateKind::axpy && factor.is_constant() && factor[0] == 0) continue;
+    factors.push_back(here<T>(factor, 1, Y));
+    const bool has_X = kind != UpdateKind::scale;
+    blocks.push_back({kind, factors.back().data(), has_X ? X.local() : MatrixView<const T>(), Y.local()});
+  }
+  if (!blocks.empty()) kernels_of(updates.front().Y).column_updates(blocks);
 }
 
 template <Scalar T>
@@ -251,12 +259,12 @@ void ColumnSums<T>::collect() {
   used_ = 0;
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                 \
-  template void operator+=(DistMatrix<T>&, ScaledColumns<T>);                   \
-  template void operator-=(DistMatrix<T>&, ScaledColumns<T>);                   \
-  template void operator*=(DistMatrix<T>&, ColumnOperand);                      \
-  template void xpby(const ConstDistMatrix<T>&, ColumnOperand, DistMatrix<T>&); \
-  template void threshold(Threshold, ColumnOperand, DistMatrix<T>&);            \
+#define GRIDLOPS_INSTANTIATE(T)                                      \
+  template void operator+=(DistMatrix<T>&, ScaledColumns<T>);        \
+  template void operator-=(DistMatrix<T>&, ScaledColumns<T>);        \
+  template void operator*=(DistMatrix<T>&, ColumnOperand);           \
+  template void update(std::span<const ColumnUpdate<T>>);            \
+  template void threshold(Threshold, ColumnOperand, DistMatrix<T>&); \
   template class ColumnSums<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -192,36 +192,46 @@ void HostKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, Ma
   });
 }
 
+namespace {
+
+/// Updates rows of column j.
 template <Scalar T>
-void HostKernels<T>::column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
-  for_each_piece(Y.rows, Y.cols, [=](Range rows, Index j) {
-    const T factor = alpha[j];
-    const T* x = X.column(j);
-    T* y = Y.column(j);
-    for (Index i = rows.begin; i < rows.end(); ++i) y[i] += product(factor, x[i]);
-  });
+void update_rows(const BlockUpdate<T>& update, Range rows, Index j) {
+  const T factor = update.alpha[j];
+  const T* x = update.X.column(j);
+  T* y = update.Y.column(j);
+  switch (update.kind) {
+    case UpdateKind::axpy:
+      for (Index i = rows.begin; i < rows.end(); ++i) y[i] += product(factor, x[i]);
+      break;
+    case UpdateKind::xpby:
+      if (factor == T(0)) {
+        std::copy_n(x + rows.begin, rows.size, y + rows.begin);
+      } else {
+        for (Index i = rows.begin; i < rows.end(); ++i) y[i] = x[i] + product(factor, y[i]);
+      }
+      break;
+    case UpdateKind::scale:
+      for (Index i = rows.begin; i < rows.end(); ++i) y[i] = product(factor, y[i]);
+      break;
+  }
 }
 
+}  // namespace
+
 template <Scalar T>
-void HostKernels<T>::column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
-  for_each_piece(Y.rows, Y.cols, [=](Range rows, Index j) {
-    const T factor = beta[j];
-    const T* x = X.column(j);
-    T* y = Y.column(j);
-    if (factor == T(0)) {
-      std::copy_n(x + rows.begin, rows.size, y + rows.begin);
-    } else {
-      for (Index i = rows.begin; i < rows.end(); ++i) y[i] = x[i] + product(factor, y[i]);
+void HostKernels<T>::column_updates(std::span<const BlockUpdate<T>> updates) const {
+  Index rows = 0, cols = 0;
+  for (const BlockUpdate<T>& update : updates) {
+    rows = std::max(rows, update.Y.rows);
+    cols = std::max(cols, update.Y.cols);
+  }
+  // Rows are few enough for a cache, in which one update finds what another has left.
+  for_each_piece(rows, cols, [=](Range piece, Index j) {
+    for (const BlockUpdate<T>& update : updates) {
+      const Range here{piece.begin, std::min(piece.end(), update.Y.rows) - piece.begin};
+      if (here.size > 0 && j < update.Y.cols) update_rows(update, here, j);
     }
-  });
-}
-
-template <Scalar T>
-void HostKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
-  for_each_piece(X.rows, X.cols, [=](Range rows, Index j) {
-    const T factor = alpha[j];
-    T* x = X.column(j);
-    for (Index i = rows.begin; i < rows.end(); ++i) x[i] = product(factor, x[i]);
   });
 }
 

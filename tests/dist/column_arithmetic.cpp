@@ -43,7 +43,7 @@ TEMPLATE_LIST_TEST_CASE("Columns are added and scaled with factors of their own"
       Y -= alpha * X;
       CHECK(mismatches(Y, [&](Index i, Index j) { return y(i, j) - factor(j) * x(i, j); }) == 0);
       Y = filled(grid, layout, y);
-      xpby(X, alpha, Y);
+      update(xpby(X, alpha, Y));
       CHECK(mismatches(Y, [&](Index i, Index j) { return x(i, j) + factor(j) * y(i, j); }) == 0);
       CHECK(traffic.nothing());
     });
@@ -63,9 +63,9 @@ TEMPLATE_LIST_TEST_CASE("Columns may be added and scaled with one factor for all
     Y *= 3;
     Y += 0 * undefined;
     CHECK(mismatches(Y, [&](Index i, Index j) { return T(3) * (y(i, j) + x(i, j)); }) == 0);
-    xpby(X, -1, Y);
+    update(xpby(X, -1, Y));
     CHECK(mismatches(Y, [&](Index i, Index j) { return x(i, j) - T(3) * (y(i, j) + x(i, j)); }) == 0);
-    xpby(X, 0, undefined);
+    update(axpy(0, undefined, undefined), xpby(X, 0, undefined));
     CHECK(mismatches(undefined, x) == 0);
   });
 }

@@ -228,8 +228,8 @@ TEST_CASE("Column-wise operations refuse matrices that lie differently, without 
     CHECK_THROWS_AS(other_cut -= 1.0 * X, ShapeError);
     CHECK_THROWS_AS(X += ColumnScalars(2, 1) * X, ShapeError);
     CHECK_THROWS_AS(X *= ColumnScalars(4, 1), ShapeError);
-    CHECK_THROWS_AS(xpby(X, 1.0, other_rows), ShapeError);
-    CHECK_THROWS_AS(xpby(X, ColumnScalars(2, 1), X), ShapeError);
+    CHECK_THROWS_AS(update(xpby(X, 1.0, other_rows)), ShapeError);
+    CHECK_THROWS_AS(update(scale(1.0, X), xpby(X, ColumnScalars(2, 1), X)), ShapeError);
     CHECK_THROWS_AS(ColumnSums<double>(grid)(norm2(X), dot(X, other_rows)), ShapeError);
     CHECK_THROWS_AS(ColumnSums<double>(grid)(norm2(X), norm2(other_columns)), ShapeError);
     if (grid != grids.front()) {

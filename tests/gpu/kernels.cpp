@@ -200,6 +200,44 @@ TEMPLATE_TEST_CASE("Sums of several shapes that a GPU takes at once are those th
   CHECK(at_once[room * 4] == 0);
 }
 
+TEMPLATE_TEST_CASE("Updates of several shapes that a GPU makes at once are those that it makes one by one",
+                   "", float, double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const auto gpu = make_backend();
+  const auto& kernels = gpu->template kernels<T>();
+  // Z has more columns than have their factors in one launch of four updates.
+  constexpr Index many = 300;
+  std::vector<T> a, b;
+  for (Index j = 0; j < many; ++j) {
+    a.push_back(counter_random<T>(4, 0, j));
+    b.push_back(j % 3 == 0 ? T(0) : counter_random<T>(5, 0, j));
+  }
+  const auto results_by = [&](const auto& make) {
+    Block<T> X(gpu, {9001, 3, 5}, 1), Y(gpu, {9001, 3, 0}, 2), Z(gpu, {7, many, 1}, 3);
+    const MatrixView<T> none(nullptr, 0, 3, 1);
+    make(std::vector<BlockUpdate<T>>{{UpdateKind::scale, a.data(), {}, X.view},
+                                     {UpdateKind::xpby, b.data(), X.view, Y.view},
+                                     {UpdateKind::scale, a.data(), {}, Z.view},
+                                     {UpdateKind::axpy, b.data(), Y.view, X.view},
+                                     {UpdateKind::scale, b.data(), {}, none},
+                                     {UpdateKind::axpy, a.data(), Z.view, Z.view}});
+    std::vector<T> found = X.values(*gpu);
+    for (const auto& more : {Y.values(*gpu), Z.values(*gpu)})
+      found.insert(found.end(), more.begin(), more.end());
+    return found;
+  };
+  const auto one_by_one = results_by([&](const std::vector<BlockUpdate<T>>& updates) {
+    for (const BlockUpdate<T>& update : updates) kernels.column_updates({&update, 1});
+  });
+  const Index before = gpu->launches();
+  const auto at_once =
+      results_by([&](const std::vector<BlockUpdate<T>>& updates) { kernels.column_updates(updates); });
+  const Index in_launch = 3584 / static_cast<Index>(sizeof(T));
+  const auto launches = [in_launch](Index updates) { return 1 + (many - 1) / (in_launch / updates); };
+  CHECK(gpu->launches() - before == launches(4) + launches(2));
+  CHECK(differences(at_once, one_by_one, 0) == 0);
+}
+
 TEMPLATE_TEST_CASE("Products of many blocks on a GPU are those of the host", "", float, double,
                    std::complex<float>, std::complex<double>) {
   using T = TestType;

@@ -40,7 +40,8 @@ struct Cost {
   long kernels, products, launches, allocations, bytes_to_host, copies_to_host, bytes_to_device,
       copies_to_device, collectives;
 };
-Cost cost_of_iterations(Solver solver, const OperatorPtr<double>& A, Index nrhs, Index iterations) {
+Cost cost_of_iterations(Solver solver, const OperatorPtr<double>& A, double damp, Index nrhs,
+                        Index iterations) {
   const auto run = [&](Index count) {
     DistMatrix<double> B(A->range().grid, A->range().layout(nrhs)),
         X(A->domain().grid, A->domain().layout(nrhs));
@@ -48,6 +49,7 @@ Cost cost_of_iterations(Solver solver, const OperatorPtr<double>& A, Index nrhs,
     B.fill([](Index i, Index) { return counter_random<double>(5, i, 0); });
     SolveOptions options;
     options.tolerance = 0;
+    options.damp = damp;
     options.max_iterations = count;
     const LedgerSince since;
     const Index before = A->range().grid->backend()->launches();
@@ -79,15 +81,22 @@ TEST_CASE(
   const KnownSpectrum<double> matrix(40, 30, geometric(30, 1e3));
   const auto A = dense_operator<double>(grid, Algorithm::stationary_a, matrix);
   constexpr Index iterations = 4;
+  struct Case {
+    Solver solver;
+    double damp;
+    long kernels;
+  };
   // Sums at two synchronisation points, and what updates the vectors; now and then the best x is kept.
-  for (const auto& [solver, kernels] : {std::pair{Solver::cgls, 5}, {Solver::lsqr, 8}, {Solver::lsmr, 9}}) {
-    CAPTURE(name_of(solver));
-    const Cost one = cost_of_iterations(solver, A, 1, iterations);
+  for (const auto& [solver, damp, kernels] :
+       {Case{Solver::cgls, 0, 4}, Case{Solver::lsqr, 0, 5}, Case{Solver::lsmr, 0, 5},
+        Case{Solver::cgls, 0.5, 5}, Case{Solver::lsqr, 0.5, 6}, Case{Solver::lsmr, 0.5, 6}}) {
+    CAPTURE(name_of(solver), damp);
+    const Cost one = cost_of_iterations(solver, A, damp, 1, iterations);
     // On several ranks, products have kernels of their own.
     if (world().size() == 1) CHECK(one.kernels <= kernels * iterations + 1);
     for (const Index nrhs : {2, 7, 40}) {
       CAPTURE(nrhs);
-      const Cost several = cost_of_iterations(solver, A, nrhs, iterations);
+      const Cost several = cost_of_iterations(solver, A, damp, nrhs, iterations);
       CHECK(several.allocations == 0);
       CHECK(several.kernels == one.kernels);
       CHECK(several.products == 2 * iterations);

@@ -148,6 +148,30 @@ TEMPLATE_LIST_TEST_CASE("column_axpy, column_xpby and column_scale have a scalar
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("column_updates have shapes of their own, and come one after the other", "[kernels]",
+                        Scalars) {
+  using T = TestType;
+  // Of the longer columns the second piece is of a thread's size, too.
+  for (const Index rows : {Index{9}, Index{20000}}) {
+    auto X = integers<T>(1, rows, 3, 2), Y = integers<T>(2, rows, 3, 0), Z = integers<T>(3, 7, 2, 1),
+         W = integers<T>(4, 0, 5, 0);
+    const std::vector<T> a = factors<T>(5), b(5, T(-2)), c(5, T(3));
+    const std::vector<BlockUpdate<T>> updates{{UpdateKind::scale, a.data(), {}, X.view()},
+                                              {UpdateKind::axpy, c.data(), X.view(), Y.view()},
+                                              {UpdateKind::scale, c.data(), {}, Z.view()},
+                                              {UpdateKind::scale, c.data(), {}, W.view()},
+                                              {UpdateKind::xpby, b.data(), Y.view(), X.view()}};
+    HostKernels<T>().column_updates(updates);
+    const auto x = [&](Index i, Index j) {
+      return a[static_cast<std::size_t>(j)] * small_integer<T>(1, i, j);
+    };
+    const auto y = [&](Index i, Index j) { return small_integer<T>(2, i, j) + T(3) * x(i, j); };
+    Y.check(y);
+    X.check([&](Index i, Index j) { return y(i, j) - T(2) * x(i, j); });
+    Z.check([&](Index i, Index j) { return T(3) * small_integer<T>(3, i, j); });
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("column_dots and column_norms_squared are those of each column", "[kernels]",
                         Scalars) {
   using T = TestType;

@@ -18,8 +18,7 @@ namespace gridlops {
 //   A.apply(1, p, 0, q);
 //   const auto [pq, rr] = sums(dot(p, q), norm2(r));  // one reduction, for any number of columns and terms
 //   const ColumnScalars alpha = ratio(rr, pq);
-//   x += alpha * p;                                   // one kernel each
-//   r -= alpha * q;
+//   update(axpy(alpha, p, x), axpy(-alpha, q, r));    // x += α p, r −= α q in one sweep
 //
 // docs/examples/steepest_descent.cpp is a complete solver.
 
@@ -109,9 +108,43 @@ void operator-=(DistMatrix<T>& Y, const ConstDistMatrix<T>& X) {
 /// X ← X diag(α).
 template <Scalar T>
 GRIDLOPS_EXPORT void operator*=(DistMatrix<T>& X, ColumnOperand alpha);
-/// Y ← X + Y diag(β). With a constant β of 0 the old Y is not read.
+
+/// A change of Y's columns that update() will make.
 template <Scalar T>
-GRIDLOPS_EXPORT void xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistMatrix<T>& Y);
+struct [[nodiscard]] ColumnUpdate {
+  UpdateKind kind;
+  ColumnOperand factor;
+  const ConstDistMatrix<T>& X;  // Y itself, if it is scaled
+  DistMatrix<T>& Y;
+};
+
+/// Y ← Y + X diag(α). With a constant α of 0 nothing is read.
+template <Scalar T>
+ColumnUpdate<T> axpy(ColumnOperand alpha, const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
+  return {UpdateKind::axpy, alpha, X, Y};
+}
+/// Y ← X + Y diag(β). Where β is 0 the old Y is not read.
+template <Scalar T>
+ColumnUpdate<T> xpby(const ConstDistMatrix<T>& X, ColumnOperand beta, DistMatrix<T>& Y) {
+  return {UpdateKind::xpby, beta, X, Y};
+}
+/// Y ← Y diag(α).
+template <Scalar T>
+ColumnUpdate<T> scale(ColumnOperand alpha, DistMatrix<T>& Y) {
+  return {UpdateKind::scale, alpha, Y, Y};
+}
+
+/// Makes the changes, as if one after the other, with the bits that they have alone, but in one sweep over
+/// the rows: a GPU launches one kernel for up to four, and what two of them read or write passes through the
+/// memory once. All matrices are on one grid, and those of different updates are the same or apart.
+template <Scalar T>
+GRIDLOPS_EXPORT void update(std::span<const ColumnUpdate<T>> updates);
+template <Scalar T, class... More>
+void update(const ColumnUpdate<T>& first, const More&... more) {
+  const std::initializer_list<ColumnUpdate<T>> all{first, more...};
+  update(std::span<const ColumnUpdate<T>>(all.begin(), all.size()));
+}
+
 /// Every element of column j ← its threshold with tⱼ ≥ 0.
 template <Scalar T>
 GRIDLOPS_EXPORT void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X);

@@ -58,6 +58,20 @@ struct ColumnTerm {
   double* sums;
 };
 
+enum class UpdateKind {
+  axpy,  ///< yⱼ ← yⱼ + αⱼ xⱼ
+  xpby,  ///< yⱼ ← xⱼ + αⱼ yⱼ
+  scale  ///< yⱼ ← αⱼ yⱼ
+};
+/// An update of the columns of Y. Only scaling has no X. With a zero αⱼ xpby does not read yⱼ.
+template <Scalar T>
+struct BlockUpdate {
+  UpdateKind kind;
+  const T* alpha;  ///< one for each column, the host's
+  MatrixView<const T> X;
+  MatrixView<T> Y;
+};
+
 /// The operations of one process on blocks of one element type in the memory of its Backend. Arrays of one
 /// scalar for each column are the host's, and other pointers point to the backend's memory. Work is ordered:
 /// a call sees the results of the calls before it, and Backend::synchronize() makes results visible to the
@@ -101,12 +115,21 @@ class Kernels {
   void column_power_sums(double p, MatrixView<const T> X, double* sums) const {
     column_sum({SumKind::power_sums, X, {}, p, sums});
   }
+  /// Carries out updates, which may be of different shapes, as if one after the other. They sweep over the
+  /// rows together: a device takes a few of them in one launch.
+  virtual void column_updates(std::span<const BlockUpdate<T>> updates) const = 0;
   /// yⱼ ← yⱼ + αⱼ xⱼ.
-  virtual void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const = 0;
+  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
+    column_update({UpdateKind::axpy, alpha, X, Y});
+  }
   /// yⱼ ← xⱼ + βⱼ yⱼ.
-  virtual void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const = 0;
+  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
+    column_update({UpdateKind::xpby, beta, X, Y});
+  }
   /// xⱼ ← αⱼ xⱼ.
-  virtual void column_scale(const T* alpha, MatrixView<T> X) const = 0;
+  void column_scale(const T* alpha, MatrixView<T> X) const {
+    column_update({UpdateKind::scale, alpha, {}, X});
+  }
   /// Every element of xⱼ ← its threshold with t = tⱼ ≥ 0; NaN stays NaN.
   virtual void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const = 0;
 
@@ -118,6 +141,7 @@ class Kernels {
 
  private:
   void column_sum(const ColumnTerm<T>& term) const { column_sums({&term, 1}); }
+  void column_update(const BlockUpdate<T>& update) const { column_updates({&update, 1}); }
 };
 
 /// The memory and the kernels of one device of one process. Everything that uses the memory shares ownership

@@ -199,21 +199,28 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
 }
 
 template <Scalar T>
-void CudaKernels<T>::column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const {
-  begun(Launch<DeviceScalar<T>>::column_axpy(stream(), on_device(alpha), on_device(X), on_device(Y)),
-        "the kernel column_axpy", launches_for<T>(Y.cols));
-}
-
-template <Scalar T>
-void CudaKernels<T>::column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const {
-  begun(Launch<DeviceScalar<T>>::column_xpby(stream(), on_device(X), on_device(beta), on_device(Y)),
-        "the kernel column_xpby", launches_for<T>(Y.cols));
-}
-
-template <Scalar T>
-void CudaKernels<T>::column_scale(const T* alpha, MatrixView<T> X) const {
-  begun(Launch<DeviceScalar<T>>::column_scale(stream(), on_device(alpha), on_device(X)),
-        "the kernel column_scale", launches_for<T>(X.cols));
+void CudaKernels<T>::column_updates(std::span<const BlockUpdate<T>> updates) const {
+  using Updates = UpdateLaunch<DeviceScalar<T>>;
+  for (std::size_t first = 0; first < updates.size(); first += Updates::most) {
+    const auto some = updates.subspan(first, std::min<std::size_t>(Updates::most, updates.size() - first));
+    const Index width = Updates::most_factors / static_cast<Index>(some.size());
+    Index cols = 0;
+    for (const BlockUpdate<T>& update : some) cols = std::max(cols, update.Y.cols);
+    Index begin = 0;
+    do {
+      Updates launch;
+      launch.cols = std::min(width, cols - begin);
+      for (const auto& [kind, alpha, X, Y] : some) {
+        const Range here{std::min(begin, Y.cols), std::clamp<Index>(Y.cols - begin, 0, launch.cols)};
+        std::copy_n(on_device(alpha) + here.begin, here.size, launch.factors + launch.count * launch.cols);
+        launch.updates[launch.count++] = {kind, on_device(X.empty() ? X : X.col_block(here)),
+                                          on_device(Y.col_block(here))};
+        launch.rows = std::max(launch.rows, Y.rows);
+      }
+      begun(Launch<DeviceScalar<T>>::column_updates(stream(), launch), "the kernel column_updates");
+      begin += width;
+    } while (begin < cols);
+  }
 }
 
 template <Scalar T>

@@ -116,9 +116,7 @@ class CudaKernels final : public Kernels<T> {
   void diagonal_multiply(T alpha, const T* d, bool conjugate_d, MatrixView<const T> X, T beta,
                          MatrixView<T> Y) const override;
   void column_sums(std::span<const ColumnTerm<T>> terms) const override;
-  void column_axpy(const T* alpha, MatrixView<const T> X, MatrixView<T> Y) const override;
-  void column_xpby(MatrixView<const T> X, const T* beta, MatrixView<T> Y) const override;
-  void column_scale(const T* alpha, MatrixView<T> X) const override;
+  void column_updates(std::span<const BlockUpdate<T>> updates) const override;
   void column_threshold(Threshold kind, const double* t, MatrixView<T> X) const override;
   void clip(double lower, double upper, MatrixView<T> X) const override;
   const ArrayKernels<T>& arrays() const override { return arrays_; }

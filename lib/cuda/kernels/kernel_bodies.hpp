@@ -91,49 +91,44 @@ int launches_for(Index columns) {
   return columns <= most ? 1 : static_cast<int>((columns + most - 1) / most);
 }
 
+/// Several updates of columns, in one launch. One thread makes all changes of an element, one after the
+/// other.
 template <class T>
-struct ColumnAxpy {
-  ColumnValues<T> alpha;
-  MatrixView<const T> X;
-  MatrixView<T> Y;
+struct UpdateLaunch {
+  static constexpr int most = 4;
+  static constexpr Index most_factors = 3584 / sizeof(T);  // a kernel has 4 KiB of arguments
+
+  struct Update {
+    UpdateKind kind;
+    MatrixView<const T> X;
+    MatrixView<T> Y;
+  };
+  int count = 0;
+  Index rows = 0, cols = 0;  // of the largest
+  Update updates[most] = {};
+  T factors[static_cast<std::size_t>(most_factors)] = {};  // cols of them for each update
 
   template <class Visitor>
   void operands(Visitor&& visit) {
-    visit.reads(X);
-    visit.writes(Y);
+    for (int k = 0; k < count; ++k) {
+      if (updates[k].kind != UpdateKind::scale) visit.reads(updates[k].X);
+      visit.writes(updates[k].Y);
+    }
   }
   __host__ __device__ void operator()(Index i, Index j) const {
-    Y(i, j) = Y(i, j) + alpha.value[j] * X(i, j);
+    for (int k = 0; k < count; ++k) {
+      const auto& [kind, X, Y] = updates[k];
+      if (i >= Y.rows || j >= Y.cols) continue;
+      const T factor = factors[k * cols + j];
+      if (kind == UpdateKind::axpy) {
+        Y(i, j) = Y(i, j) + factor * X(i, j);
+      } else if (kind == UpdateKind::xpby) {
+        Y(i, j) = is_zero(factor) ? X(i, j) : X(i, j) + factor * Y(i, j);
+      } else {
+        Y(i, j) = factor * Y(i, j);
+      }
+    }
   }
-};
-
-template <class T>
-struct ColumnXpby {
-  MatrixView<const T> X;
-  ColumnValues<T> beta;
-  MatrixView<T> Y;
-
-  template <class Visitor>
-  void operands(Visitor&& visit) {
-    visit.reads(X);
-    visit.writes(Y);
-  }
-  __host__ __device__ void operator()(Index i, Index j) const {
-    const T b = beta.value[j];
-    Y(i, j) = is_zero(b) ? X(i, j) : X(i, j) + b * Y(i, j);
-  }
-};
-
-template <class T>
-struct ColumnScale {
-  ColumnValues<T> alpha;
-  MatrixView<T> X;
-
-  template <class Visitor>
-  void operands(Visitor&& visit) {
-    visit.writes(X);
-  }
-  __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = alpha.value[j] * X(i, j); }
 };
 
 /// The magnitude that remains of m > 0 under a threshold. The comparisons keep NaN as NaN.

@@ -58,29 +58,9 @@ cudaError_t Launch<T>::column_sums(cudaStream_t stream, const SumLaunch<T>& sums
 }
 
 template <class T>
-cudaError_t Launch<T>::column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X,
-                                   MatrixView<T> Y) {
-  return for_columns(stream, "column_axpy", alpha, Y.rows, Y.cols,
-                     [=](const ColumnValues<T>& values, Range columns) {
-                       return ColumnAxpy<T>{values, X.col_block(columns), Y.col_block(columns)};
-                     });
-}
-
-template <class T>
-cudaError_t Launch<T>::column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta,
-                                   MatrixView<T> Y) {
-  return for_columns(stream, "column_xpby", beta, Y.rows, Y.cols,
-                     [=](const ColumnValues<T>& values, Range columns) {
-                       return ColumnXpby<T>{X.col_block(columns), values, Y.col_block(columns)};
-                     });
-}
-
-template <class T>
-cudaError_t Launch<T>::column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X) {
-  return for_columns(stream, "column_scale", alpha, X.rows, X.cols,
-                     [=](const ColumnValues<T>& values, Range columns) {
-                       return ColumnScale<T>{values, X.col_block(columns)};
-                     });
+cudaError_t Launch<T>::column_updates(cudaStream_t stream, const UpdateLaunch<T>& updates) {
+  static_assert(sizeof updates + 2 * sizeof(Index) <= 4096);
+  return for_each_element(stream, "column_updates", updates.rows, updates.cols, updates);
 }
 
 template <class T>

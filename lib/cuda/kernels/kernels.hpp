@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda/kernels/complex.hpp"
+#include "cuda/kernels/kernel_bodies.hpp"
 #include "cuda/kernels/sum_bodies.hpp"
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/local/backend.hpp"
@@ -26,9 +27,7 @@ struct Launch {
   static cudaError_t diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
                                        MatrixView<const T> X, T beta, MatrixView<T> Y);
   static cudaError_t column_sums(cudaStream_t stream, const SumLaunch<T>& sums);
-  static cudaError_t column_axpy(cudaStream_t stream, const T* alpha, MatrixView<const T> X, MatrixView<T> Y);
-  static cudaError_t column_xpby(cudaStream_t stream, MatrixView<const T> X, const T* beta, MatrixView<T> Y);
-  static cudaError_t column_scale(cudaStream_t stream, const T* alpha, MatrixView<T> X);
+  static cudaError_t column_updates(cudaStream_t stream, const UpdateLaunch<T>& updates);
   static cudaError_t column_threshold(cudaStream_t stream, Threshold kind, const double* t, MatrixView<T> X);
   static cudaError_t clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X);
 };

@@ -84,15 +84,18 @@ class BidiagonalMethod : public ColumnMethod<T> {
   /// Begins the recurrence with u₁, d₁, v₁, α₁ and this β₁.
   virtual void begin_recurrence(const ColumnScalars& beta) = 0;
 
-  /// β (u; d) ← (A v − α u; D v − α d). Returns β, and the sum that was reduced with it.
+  /// (u; d) ← (A v − α u; D v − α d), which is β times the next. Returns β, and the sum that was reduced with
+  /// it.
   struct NextU {
     ColumnScalars beta, other;
   };
   NextU next_u(ColumnRun<T>& run, const ColumnSum<T>& term) {
-    u *= -alpha;
+    if (damped_) {
+      update(scale(-alpha, u), scale(-alpha, d), axpy(run.damping(), v, d));
+    } else {
+      u *= -alpha;
+    }
     A.apply(1, v, 1, u);
-    if (damped_) d *= -alpha;
-    if (damped_) d += run.damping() * v;
     NextU next;
     if (damped_) {
       const auto [uu, dd, other] = run.sum(norm2(u), norm2(d), term);
@@ -101,13 +104,18 @@ class BidiagonalMethod : public ColumnMethod<T> {
       const auto [uu, other] = run.sum(norm2(u), term);
       next = {sqrt(uu), other};
     }
-    if (!run.ends()) normalise_u(next.beta);
     return next;
   }
 
-  /// v ← Aᴴ u + D d − β v, which is α v.
-  void next_v(ColumnRun<T>& run, const ColumnScalars& beta) {
-    v *= -beta;
+  /// Scales u and d to unit norm, and v ← Aᴴ u + D d − β v, which is α times the next. Also makes the change
+  /// `along`, with those that come before the product.
+  void next_v(ColumnRun<T>& run, const ColumnScalars& beta, const ColumnUpdate<T>& along) {
+    const ColumnScalars to_unit = ratio(1, beta);
+    if (damped_) {
+      update(scale(to_unit, u), scale(to_unit, d), scale(-beta, v), along);
+    } else {
+      update(scale(to_unit, u), scale(-beta, v), along);
+    }
     A.apply_adjoint(1, u, 1, v);
     if (damped_) v += run.damping() * d;
   }
@@ -123,12 +131,6 @@ class BidiagonalMethod : public ColumnMethod<T> {
   ColumnScalars norm_of_A(const ColumnRun<T>& run) const {
     return run.without_damping(norm2_B, std::min(steps, A.cols()));
   }
-  /// Takes ‖v‖², and scales v to unit norm.
-  void normalise_v(const ColumnScalars& vv) {
-    alpha = sqrt(vv);
-    v *= ratio(1, alpha);
-  }
-
   /// ‖b − A x‖ from the norm of the damped system's residual.
   static ColumnScalars undamped(ColumnRun<T>& run, const ColumnScalars& r, const ColumnScalars& x_norm) {
     return root(r * r - run.squared_damping() * x_norm * x_norm);
@@ -159,15 +161,13 @@ class BidiagonalMethod : public ColumnMethod<T> {
       const auto [uu, xx] = run.sum(norm2(u), norm2(x));
       first = {sqrt(uu), sqrt(uu), sqrt(xx)};
     }
-    normalise_u(first.beta);
+    u *= ratio(1, first.beta);
+    if (damped_) d *= ratio(1, first.beta);
     A.apply_adjoint(1, u, 0, v);
     if (damped_) v += run.damping() * d;
-    normalise_v(run.sum(norm2(v))[0]);
+    alpha = sqrt(run.sum(norm2(v))[0]);
+    v *= ratio(1, alpha);
     return first;
-  }
-  void normalise_u(const ColumnScalars& beta) {
-    u *= ratio(1, beta);
-    if (damped_) d *= ratio(1, beta);
   }
 
   const bool guarded_, damped_;

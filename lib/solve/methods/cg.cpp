@@ -71,11 +71,10 @@ class Cg final : public HermitianMethod<T> {
     if (run.ends()) return;
     run.raise_operator_norms(sqrt(ratio(qq, pp)));     // ‖A + D²I‖ ≥ ‖q‖/‖p‖
     const ColumnScalars alpha = run.steps(gamma, pq);  // α = γ/pᴴq
-    x += alpha * p;
-    r -= alpha * q;
+    update(axpy(alpha, p, x), axpy(-alpha, q, r));
     precondition();  // z = M r
     const auto [rr, xx, rz] = run.sum(norm2(r), norm2(x), dot(r, z()));
-    xpby(z(), ratio(rz, gamma), p);  // p = z + (γ'/γ) p
+    update(xpby(z(), ratio(rz, gamma), p));  // p = z + (γ'/γ) p
     gamma = rz;
     run.set_norms({.tested = sqrt(rr), .residual = sqrt(rr), .x = sqrt(xx)});
   }

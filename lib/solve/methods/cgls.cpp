@@ -67,17 +67,15 @@ class Cgls final : public ColumnMethod<T> {
     run.raise_operator_norms(sqrt(ratio(qq, pp)));  // ‖A‖ ≥ ‖q‖/‖p‖
     const ColumnFactors D2 = run.squared_damping();
     const ColumnScalars alpha = run.steps(gamma, qq + D2 * pp);  // α = γ/(‖q‖² + D²‖p‖²)
-    x += alpha * p;
-    r -= alpha * q;
+    update(axpy(alpha, p, x), axpy(-alpha, q, r));               // x += α p, r −= α q
     if (one_pass) {
-      copy(Ahr, s);
-      s -= alpha * Ahq;  // s = Aᴴr − α Aᴴq
+      update(xpby(Ahr, 0, s), axpy(-alpha, Ahq, s));  // s = Aᴴr − α Aᴴq
     } else {
       A.apply_adjoint(1, r, 0, s);  // s = Aᴴ r
     }
     s -= D2 * x;
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
-    xpby(s, ratio(ss, gamma), p);  // p = s + (‖s‖²/γ) p
+    update(xpby(s, ratio(ss, gamma), p));  // p = s + (‖s‖²/γ) p
     gamma = ss;
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
   }

@@ -33,21 +33,21 @@ class Lsmr final : public BidiagonalMethod<T> {
     const auto [beta, xx] = this->next_u(run, norm2(x));  // βu = Av − αu
     if (run.ends()) return;
     const ColumnScalars rho_rho_bar = P.r * P_bar.r;
-    P = Rotations(alpha_bar, beta);                        // ρ = √(ᾱ² + β²)
-    const ColumnScalars theta_bar = P_bar.s * P.r;         // θ̄ = s̄₋ρ
-    xpby(h, -ratio(theta_bar * P.r, rho_rho_bar), h_bar);  // h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄
+    P = Rotations(alpha_bar, beta);                 // ρ = √(ᾱ² + β²)
+    const ColumnScalars theta_bar = P_bar.s * P.r;  // θ̄ = s̄₋ρ
     this->count_direction(alpha, beta);
-    this->next_v(run, beta);  // αv = Aᴴu − βv
+    // h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄ and αv = Aᴴu − βv
+    this->next_v(run, beta, xpby(h, -ratio(theta_bar * P.r, rho_rho_bar), h_bar));
     const auto [vv, xh, hh] = run.sum(norm2(v), dot(x, h_bar), norm2(h_bar));
-    this->normalise_v(vv);
+    alpha = sqrt(vv);
     alpha_bar = P.c * alpha;                                                         // ᾱ = cα
     const ColumnScalars theta = P.s * alpha, zeta_before = zeta;                     // θ = sα
     const Rotations before = std::exchange(P_bar, Rotations(P_bar.c * P.r, theta));  // ρ̄ = √((c̄₋ρ)² + θ²)
     zeta = P_bar.c * zeta_bar;                                                       // ζ = c̄ζ̄
     zeta_bar = -P_bar.s * zeta_bar;                                                  // ζ̄ = −s̄ζ̄
     const ColumnScalars step = ratio(zeta, P.r * P_bar.r);
-    x += step * h_bar;               // x += (ζ/(ρρ̄)) h̄
-    xpby(v, -ratio(theta, P.r), h);  // h = v − (θ/ρ) h
+    // v has unit norm, x += (ζ/(ρρ̄)) h̄ and h = v − (θ/ρ) h
+    update(scale(ratio(1, alpha), v), axpy(step, h_bar, x), xpby(v, -ratio(theta, P.r), h));
     run.raise_operator_norms(this->norm_of_A(run));
     const ColumnScalars x_norm = root(xx + step * (2 * xh + step * hh));
     const ColumnScalars r_norm = residual_norm(before.s * P.r, zeta_before);

@@ -45,16 +45,16 @@ class Lsqr final : public BidiagonalMethod<T> {
     this->count_direction(alpha, beta);
     const Rotations next(rho_bar, beta);
     const ColumnScalars& rho = next.r;
-    x += ratio(next.c * phi_bar, rho) * w;  // x = x + (φ/ρ) w
-    this->next_v(run, beta);                // αv = Aᴴu − βv
-    const auto [vv, xx] = run.sum(norm2(v), norm2(x));
-    this->normalise_v(vv);
     const ColumnScalars phi = next.c * phi_bar;
+    this->next_v(run, beta, axpy(ratio(phi, rho), w, x));  // x = x + (φ/ρ) w and αv = Aᴴu − βv
+    const auto [vv, xx] = run.sum(norm2(v), norm2(x));
+    alpha = sqrt(vv);
     phi_bar = next.s * phi_bar;
     rho_bar = -next.c * alpha;
     if (all_variances != nullptr && adds_variances) add_variances(rho, run.operator_power());
-    xpby(v, -ratio(next.s * alpha, rho), w);  // w = v − (θ/ρ) w
-    norm2_inverse += ratio(ww, rho * rho);    // Σ ‖w/ρ‖²
+    // v has unit norm, and w = v − (θ/ρ) w.
+    update(scale(ratio(1, alpha), v), xpby(v, -ratio(next.s * alpha, rho), w));
+    norm2_inverse += ratio(ww, rho * rho);  // Σ ‖w/ρ‖²
     const ColumnScalars damped_norm = this->damped_norm(), x_norm = sqrt(xx);
     run.raise_operator_norms(this->norm_of_A(run));
     run.raise_damped_operator_norms(damped_norm);

@@ -68,11 +68,9 @@ class Minres final : public HermitianMethod<T> {
     DistMatrix<T>&v = vs[now], &v_next = vs[1 - now], &w = ws[now], &w_next = ws[1 - now];
     const ColumnScalars alpha = run.sum(dot(v, v_next))[0];
     if (run.ends()) return;
-    v_next -= alpha * v;
     const ColumnScalars delta = c * delta_bar + s * alpha, gamma_bar = s * delta_bar - c * alpha;
-    w_next *= -epsilon;
-    w_next -= delta * w;
-    w_next += v;  // γw₊ = v − δ w − ε w₋
+    // v₊ −= α v and γw₊ = v − δ w − ε w₋
+    update(axpy(-alpha, v, v_next), scale(-epsilon, w_next), axpy(-delta, w, w_next), axpy(1, v, w_next));
     const auto [vv, xx, xw, ww] = run.sum(norm2(v_next), norm2(x), dot(x, w_next), norm2(w_next));
     const ColumnScalars beta_next = sqrt(vv);
     run.raise_operator_norms(hypot(hypot(beta, alpha), beta_next));  // ‖(A + D²I) v‖
@@ -81,9 +79,8 @@ class Minres final : public HermitianMethod<T> {
     const Rotations next(gamma_bar, beta_next);
     ColumnScalars step = ratio(next.c * phi_bar, next.r);
     end_least_squares(run, hypot(gamma_bar, delta_bar), next, sqrt(ww), step);
-    x += step * w_next;  // x += (c φ̄/γ) γw₊
-    w_next *= ratio(1, next.r);
-    v_next *= ratio(1, beta_next);
+    // x += (c φ̄/γ) γw₊
+    update(axpy(step, w_next, x), scale(ratio(1, next.r), w_next), scale(ratio(1, beta_next), v_next));
     phi_bar = next.s * phi_bar;
     c = next.c;
     s = next.s;

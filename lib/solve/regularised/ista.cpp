@@ -241,7 +241,7 @@ double Ista<T>::next_momentum(Index k) {
 /// x₊ ← threshold(y + α·gradient, αλ), where x₊ holds the gradient Aᴴ r_y on entry.
 template <Scalar T>
 void Ista<T>::take_proximal_step(ColumnRun<T>& run, const ConstDistMatrix<T>& from) {
-  xpby(from, alpha, x_next);
+  update(xpby(from, alpha, x_next));
   if (S != nullptr) S->apply_adjoint(1, x_next, 0, z);
   g.prox(alpha * lambda_now(run), sparse());
   if (S != nullptr) S->apply(1, z, 0, x_next);

@@ -158,7 +158,7 @@ class PrimalDual final : public ColumnMethod<T> {
   /// gradient.
   Residuals sum_residuals(ColumnRun<T>& run, const ConstDistMatrix<T>& of,
                           const ConstDistMatrix<T>& residual) {
-    xpby(residual, -1, u);  // r − u
+    update(xpby(residual, -1, u));  // r − u
     const auto [rr, pp, dd, xx, yy] =
         run.sum(norm2(residual), norm2(u), distance2(x, x_next, gradient), norm2(of), norm2(y_next));
     return {sqrt(pp), 1 / tau * sqrt(dd), sqrt(rr), sqrt(xx), sqrt(yy)};
