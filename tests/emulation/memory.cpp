@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <limits>
 
 #include "emulation/device.hpp"
 #include "emulation/report.hpp"
@@ -76,6 +77,11 @@ Memory::Memory() : file_(memfd_create("gridlops-device", 0)) {
 
 // Each allocation ends at the end of a page, as far as its alignment allows, and the next page is unmapped.
 void* Memory::allocate(std::size_t bytes, bool on_device) {
+  Allocation made{nullptr, bytes, 0, on_device, current_device(), false, {}};
+  const double most =
+      setting(on_device ? "GRIDLOPS_EMULATION_DEVICE_BYTES" : "GRIDLOPS_EMULATION_PINNED_BYTES",
+              std::numeric_limits<double>::infinity());
+  if (static_cast<double>(bytes_in_use(made)) + static_cast<double>(bytes) > most) return nullptr;
   const std::size_t body = rounded_up(bytes, page);
   char* region = nullptr;
   if (on_device) {
@@ -89,7 +95,10 @@ void* Memory::allocate(std::size_t bytes, bool on_device) {
   }
   char* begin = region + (body - rounded_up(bytes, alignment));
   if (is_on(Detector::uninitialised)) poison(alias(begin), bytes);
-  allocations_[begin] = {begin, bytes, ++numbers_, on_device, current_device(), false, {}};
+  made.begin = begin;
+  made.number = ++numbers_;
+  bytes_in_use(made) += bytes;
+  allocations_[begin] = made;
   return begin;
 }
 

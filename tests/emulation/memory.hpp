@@ -73,8 +73,11 @@ class Memory {
  public:
   Memory();
 
-  /// Null if there is not enough left. The memory is filled with NaN of every floating-point type.
+  /// Null if there is not enough left, of the address space or of what the environment says that the current
+  /// device, or the host for pinned memory, has. The memory is filled with NaN of every floating-point type.
   void* allocate(std::size_t bytes, bool on_device);
+  /// From now on the bytes may be given to other allocations, although work in progress still uses them.
+  void make_room(const Allocation& allocation) { bytes_in_use(allocation) -= allocation.size; }
   /// Unmaps the memory; the record of it stays.
   void free(Allocation& allocation);
 
@@ -111,11 +114,17 @@ class Memory {
   static void poison(void* memory, std::size_t bytes);
 
  private:
+  std::size_t& bytes_in_use(const Allocation& allocation) {
+    return allocation.on_device ? on_devices_[allocation.device] : pinned_;
+  }
+
   static constexpr std::size_t size_ = std::size_t{64} << 30;
   int file_ = -1;
   char* public_ = nullptr;
   char* alias_ = nullptr;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0;                   // of the address space
+  std::map<int, std::size_t> on_devices_;  // bytes that each has in use
+  std::size_t pinned_ = 0;
   int numbers_ = 0;
   std::map<char*, Allocation> allocations_;
 };

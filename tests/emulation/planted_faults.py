@@ -76,6 +76,10 @@ TRANSFORM_FAILURES = [
         "2:cufftCreate:1", "1:cufftSetWorkArea:1", "3:cufftXtExec:1", "0:cufftXtExec:2")),
 ]
 
+# The bytes that a device, or the host for pinned memory, has for each of four ranks: none, too few for one part of a solve
+# after the other, and enough.
+MEMORIES = [("DEVICE", (0, 1500, 3000, 4000, 5000, 6000, 8000, 1 << 20)), ("PINNED", (0, 4096, 8192, 1 << 20))]
+
 # The program itself must end in time, without help from outside.
 PATIENT = {"GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_EMULATION_HANG_SECONDS": "600"}
 # Runs mostly start, or wait for what never comes.
@@ -170,6 +174,26 @@ def program_names_failure(launch, command, transport, failure):
         yield f"{failure} over {transport}: status {status}, rank {rank} names {call} in {len(cause)} lines\n{said}"
 
 
+def memory_runs_out(launch, command, output, transport, kind, limits):
+    """With too little memory all ranks end together, rank 0 says for whom, and the output is as it was. With enough there is one."""
+    statuses = []
+    for limit in limits:
+        with open(output, "w", encoding="ascii") as file:
+            file.write("old")
+        status, said = run(launch, 4, [*command, transport, "--output", output],
+                           {**PATIENT, f"GRIDLOPS_EMULATION_{kind}_BYTES": str(limit)})
+        statuses.append(status)
+        lines = [line for line in said.splitlines() if line.startswith("gridlops: ") or line.startswith("[emulation]")]
+        with open(output, "rb") as file:
+            is_old = file.read() == b"old"
+        what = "the GPU" if kind == "DEVICE" else "page-locked"
+        good = not is_old and not lines if status == 0 else is_old and len(lines) == 1 and what in lines[0] and "bytes" in lines[0]
+        if status not in (0, 71) or not good:
+            yield f"{limit} bytes of {kind} memory over {transport}: status {status}\n{said}"
+    if statuses[0] != 71 or statuses[-1] != 0 or 71 in statuses[statuses.index(0):]:
+        yield f"{limits} bytes of {kind} memory over {transport}: statuses {statuses}"
+
+
 def checks(launch, faults, failing_call, program, folder):
     yield succeeds(launch, 4, [faults, "nothing"], {})
     yield succeeds(launch, 2, [faults, "aborts_together"], {})
@@ -192,6 +216,8 @@ def checks(launch, faults, failing_call, program, folder):
              "--algorithm", "stationary-a", "--grid", "2x2", "--quiet", "--transport"]
     for transport in ("nccl", "mpi"):
         yield succeeds(launch, 4, [*solve, transport, "--output", f"{folder}/X_{transport}.npy"], PATIENT)
+        for kind, limits in MEMORIES:
+            yield memory_runs_out(launch, solve, f"{folder}/X_{transport}_{kind}.npy", transport, kind, limits)
     for number, (transport, failure) in enumerate(PROGRAM_FAILURES):
         yield program_names_failure(launch, [*solve[:-1], "--output", f"{folder}/X{number}.npy", "--transport"], transport, failure)
     deconvolve = [program, "mdd", "--nx", "3", "--ny", "5", "--samples", "30", "--nf", "9", "--iterations", "2", "--device", "gpu",

@@ -37,6 +37,7 @@ cudaError_t free_memory(void* memory, cudaStream_t stream, const char* function)
     return failed(cudaErrorInvalidValue);
   }
   if (allocation->on_device) emulation::require_current(allocation->device, function, ": memory");
+  gpu.memory.make_room(*allocation);
   const auto release = [&gpu, allocation] {
     gpu.memory.free(*allocation);
     return true;

@@ -183,6 +183,25 @@ TEST_CASE("A lack of memory that was handled is not taken for the failure of wha
   CHECK_NOTHROW(kernels.fill(1, columns.view()));
 }
 
+TEST_CASE("A device has as much memory as the environment says, and so has the host to pin") {
+  for (const char* pools : {"1", "0"}) {
+    const Variable with_pools("GRIDLOPS_EMULATION_POOLS", pools);
+    const Variable of_devices("GRIDLOPS_EMULATION_DEVICE_BYTES", "1000"),
+        of_host("GRIDLOPS_EMULATION_PINNED_BYTES", "4096");
+    const auto backend = make_gpu_backend(0), other = make_gpu_backend(1);
+    void* const first = backend->allocate(600);
+    CHECK_THROWS_AS(backend->allocate(401), OutOfMemory);
+    void* const second = other->allocate(1000);
+    backend->release(first);
+    void* const all = backend->allocate(1000);
+    const std::vector<char> values(5000);
+    CHECK_THROWS_AS(backend->upload(values.data(), all, 5000), OutOfMemory);
+    CHECK_NOTHROW(backend->upload(values.data(), all, 1000));
+    backend->release(all);
+    other->release(second);
+  }
+}
+
 TEST_CASE("An error names the call, and may be this rank's alone") {
   const auto backend = make_gpu_backend(0);
   Columns columns(backend);
