@@ -84,6 +84,9 @@ class Problem {
     return maximum(*what_.grid, seconds.empty() ? 0 : median(seconds));
   }
 
+  /// How often an iteration reads A: for each of its products, or once for both where the operator can.
+  int readings() const { return method_.reads_once && A_->has_one_pass() ? 1 : method_.products(); }
+
   /// The error of one more product in each direction.
   double product_error() const {
     double largest = 0;
@@ -150,14 +153,12 @@ template <Scalar T>
 Result measure(const Case& what, const SolverRun& method, int repetitions, LimitMeter& meter,
                LastProduct& last) {
   Result result{.what = what, .solver = method.reads_once ? "one-pass-cgls" : name_of(method.solver)};
-  const Work product = product_work<T>(what.shape);
-  // An iteration reads A for each of its products, or once for both.
-  result.work = {method.products() * product.flops,
-                 (method.reads_once ? 1 : method.products()) * product.bytes};
   const Counts counts = counts_of_iteration<T>(what, method, last);
   result.bytes_sent = sum(*what.grid, counts.bytes_sent);
   result.launches = counts.launches;
   Problem<T> problem(what, method, last);
+  const Work product = product_work<T>(what.shape);
+  result.work = {method.products() * product.flops, problem.readings() * product.bytes};
   RecentLimits<T> recent(*what.grid, meter);
   std::vector<double> totals;
   for (int repetition = 0; repetition < repetitions; ++repetition) {

@@ -63,6 +63,9 @@ class RankPlan {
     };
     Index bytes = larger(product(false, columns), product(true, columns));
     if (plan_.one_pass) bytes += normal_product(columns).workspace_bytes;
+    // One product with Aᴴ has R and A P side by side.
+    if (plan_.one_pass && plan_.storage == Storage::columns)
+      bytes += plan_.matrix.row_range(grid_, row_, col_).size * 2 * columns * size_of(plan_.shape.type);
     if (redistributes())
       bytes += block(plan_.product_range.layout(columns)) +
                larger(redistribution(false, columns), redistribution(true, columns));

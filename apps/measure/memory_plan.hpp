@@ -21,6 +21,7 @@ struct PlannedSolve {
   Layout matrix;
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the solver's operator, which may also redistribute
+  Storage storage = Storage::columns;
 };
 
 /// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that

@@ -65,7 +65,8 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
                      .product_range = product->range(),
                      .range = row_of(iteration.solver).problem == ProblemKind::hermitian ? product->domain()
                                                                                          : product->range(),
-                     .domain = product->domain()};
+                     .domain = product->domain(),
+                     .storage = iteration.storage};
   return memory_of_first_rank(solve);
 }
 

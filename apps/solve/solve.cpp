@@ -53,7 +53,8 @@ void print_plan(const SolveTask& task) {
   print(plan_text({task.arguments.solver, task.iteration.algorithm, task.shape, task.arguments.product.panel,
                    task.arguments.options.batch, task.iteration.one_pass, task.arguments.is_damped(),
                    task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(),
-                   task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain()}));
+                   task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain(),
+                   task.iteration.storage}));
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.

@@ -54,6 +54,13 @@ void MatrixBlock<T>::reserve(Op op) {
 }
 
 template <Scalar T>
+void MatrixBlock<T>::reserve_once(Index cols) {
+  for (const Op op : {Op::none, Op::adjoint}) reserve(op);
+  const MatrixView<const T> A = A_.matrix().local();
+  if (packed_.empty() && !A.empty()) both_.reserve(backend(), A.rows * 2 * cols);
+}
+
+template <Scalar T>
 void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = A_.matrix().local();
   if (!packed_.empty() || A.empty()) return;
@@ -95,14 +102,20 @@ std::uint64_t MatrixBlock<T>::hash() const {
 template <Scalar T>
 void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
                                    MatrixView<T> W, const typename PackedMatrix<T>::Completion& completed) {
-  const TraceRegion region("local product");
-  trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
-  if (!packed_.empty()) return packed_.one_pass(P, R, Q, W, completed);
-  // A is empty, so the products are zero. But the other ranks wait for this one in the sum for Q.
+  if (!packed_.empty()) {
+    const TraceRegion region("local product");
+    trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
+    return packed_.one_pass(P, R, Q, W, completed);
+  }
   const Kernels<T>& kernels = backend()->template kernels<T>();
-  kernels.fill(T(0), Q);
+  multiply(Op::none, T(1), P, T(0), Q);
+  // Where A is empty, too, the other ranks wait for this one in the sum for Q.
   for (Index done = 0; completed && done < Q.rows;) done = completed(Q.rows);
-  kernels.fill(T(0), W);
+  if (A_.matrix().local().empty()) return kernels.fill(T(0), W);
+  const MatrixView<T> both = both_.matrix(Q.rows, W.cols);
+  kernels.copy(R, both.col_block({0, R.cols}));
+  kernels.copy(Q, both.col_block({R.cols, Q.cols}));
+  multiply(Op::adjoint, T(1), both, T(0), W);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)   \

@@ -66,8 +66,10 @@ class MatrixBlock {
   void reserve(Op op);
   /// Y ← α op(A) X + β Y, on this rank.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
-  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q], reading A once: see PackedMatrix. The
-  /// block must be packed.
+  /// Takes the memory for multiply_once() with this many columns in P.
+  void reserve_once(Index cols);
+  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q]. Reads a packed A once (see PackedMatrix),
+  /// and another twice.
   void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
                      const typename PackedMatrix<T>::Completion& completed);
 
@@ -78,6 +80,7 @@ class MatrixBlock {
   BlockProduct<T> product_;
   bool is_packed_;
   PackedMatrix<T> packed_;  // empty before the first product, and where A is empty
+  Buffer<T> both_;          // [R, Q], where A is not packed
 };
 
 /// An operator whose A never moves.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -73,10 +74,10 @@ void RowSum<T>::finish_first() {
   kernels_.copy(place_of(rows), Y_.row_block(rows));
 }
 
-/// Computes Q ← A P, U ← Aᴴ R, V ← Aᴴ Q and reads each rank's packed block once. P is gathered in the grid
-/// column and R in the grid row. Q is summed over the grid row a few rows at a time while the next ones are
-/// multiplied. U and V are reduce-scattered together. It always sends messages, so that no rank need wait for
-/// another at every chunk of rows.
+/// Computes Q ← A P, U ← Aᴴ R, V ← Aᴴ Q and reads each rank's block once if it is packed, or else twice. P is
+/// gathered in the grid column and R in the grid row. Q is summed over the grid row, where A is packed a few
+/// rows at a time while the next ones are multiplied. U and V are reduce-scattered together. It always sends
+/// messages, so that no rank need wait for another at every chunk of rows.
 template <Scalar T>
 class NormalProduct {
  public:
@@ -110,7 +111,8 @@ class NormalProduct {
     } else {
       const MatrixView<T> all_Q = product_of_row_.matrix(data.height(), count);
       // All ranks of a grid row have the same chunks, even those without columns of A.
-      const Index chunk = one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T));
+      const Index chunk = A.is_packed() ? one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T))
+                                        : std::max<Index>(all_Q.rows, 1);
       RowSum<T> sum(data.comm, order_, kernels, cut_into_panels({{0, all_Q.rows}}, chunk), all_Q,
                     travelling_.matrix(all_Q.rows, count));
       A.multiply_once(all_P, all_R, all_Q, partial, [&](Index computed) { return sum.advance(computed); });
@@ -194,14 +196,12 @@ class StationaryA final : public StationaryMatrix<T> {
   }
 
   void do_reserve_normal_product(const Partition& columns) const override {
-    if (!has_one_pass()) return LinearOperator<T>::do_reserve_normal_product(columns);
-    A_.reserve(Op::none);
-    normal_product_.reserve(block_of_models(*this), block_of_data(*this),
-                            this->domain().local_columns(columns));
+    const Index cols = this->domain().local_columns(columns);
+    A_.reserve_once(cols);
+    normal_product_.reserve(block_of_models(*this), block_of_data(*this), cols);
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
-    if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
     normal_product_.run(A_, block_of_models(*this), block_of_data(*this), P.local(), R.local(), Q.local(),
                         U.local(), V.local());
   }
