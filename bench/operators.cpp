@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "bench/benchmarks.hpp"
 #include "bench/measure/results.hpp"
@@ -167,17 +169,21 @@ Subject<double> migration(const Grid& grid) {
           {first + (last - first) * static_cast<double>(k) / static_cast<double>(count - 1), depth});
     return positions;
   };
-  const TravelTimes times =
+  const RayValues times =
       straight_rays({nx, nz}, {{0, 0}, {spacing, spacing}}, line(sources, 10), line(receivers, 20), velocity);
   const std::vector<double> wavelet(2 * half + 1, 1.0);
+  std::vector<Index> points(nx * nz);
+  std::iota(points.begin(), points.end(), Index{0});
+  std::vector<double> there(points.size()), back(points.size());
   double flops = 0;
   for (Index s = 0; s < sources; ++s) {
+    times.from_source(s, points, there);
     for (Index r = 0; r < receivers; ++r) {
+      times.to_receiver(r, points, back);
       double least = std::numeric_limits<double>::infinity(), most = 0;
-      for (Index i = 0; i < nx * nz; ++i) {
-        const double time = times.from_source(s, i) + times.to_receiver(r, i);
-        least = std::min(least, time);
-        most = std::max(most, time);
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        least = std::min(least, there[i] + back[i]);
+        most = std::max(most, there[i] + back[i]);
       }
       flops += 9 * nx * nz + 2 * static_cast<double>(wavelet.size()) * (most - least) / interval;
     }

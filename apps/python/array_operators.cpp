@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/ops/array_operators.hpp"
 
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gridlops/ops/fourier.hpp"
@@ -41,18 +44,42 @@ Index size_along(const Space& space, int dim) {
   return space.dims.size(dim);
 }
 
+/// Calls function(end, points, values), with memoryviews.
+AtPoints at_points(py::object function) {
+  return
+      [kept = keep(std::move(function))](Index end, std::span<const Index> points, std::span<double> values) {
+        if (points.empty()) return;
+        const py::gil_scoped_acquire lock;
+        const auto count = static_cast<py::ssize_t>(points.size());
+        (*kept)(end, py::memoryview::from_buffer(points.data(), {count}, {sizeof(Index)}),
+                py::memoryview::from_buffer(values.data(), {count}, {sizeof(double)}));
+      };
+}
+
+void bind_rays(py::module_& native) {
+  py::class_<RayValues>(native, "RayValues");
+  native.def("straight_rays", [](const std::vector<Index>& sizes, const Position& origin,
+                                 const Position& spacing, const std::vector<Position>& sources,
+                                 const std::vector<Position>& receivers, double velocity, double widest) {
+    return straight_rays(sizes, {origin, spacing}, sources, receivers, velocity, widest);
+  });
+  native.def("straight_ray_weights", [](const std::vector<Index>& sizes, const Position& origin,
+                                        const Position& spacing, const std::vector<Position>& sources,
+                                        const std::vector<Position>& receivers, double velocity) {
+    return straight_ray_weights(sizes, {origin, spacing}, sources, receivers, velocity);
+  });
+  native.def("tabulated_rays", tabulated_rays);
+  native.def("computed_rays", [](py::object from_source, py::object to_receiver) {
+    return RayValues{at_points(std::move(from_source)), at_points(std::move(to_receiver))};
+  });
+}
+
 void bind_spaces_of_arrays(py::module_& native) {
   native.def("restricted_space", restricted_space);
   native.def("paired_space", paired_space);
   py::class_<HaloWidths>(native, "HaloWidths").def(py::init<std::vector<Index>, std::vector<Index>, bool>());
   native.def("halo_space", halo_space);
-  py::class_<TravelTimes>(native, "TravelTimes");
-  native.def("straight_rays", [](const std::vector<Index>& sizes, const Position& origin,
-                                 const Position& spacing, const std::vector<Position>& sources,
-                                 const std::vector<Position>& receivers, double velocity) {
-    return straight_rays(sizes, {origin, spacing}, sources, receivers, velocity);
-  });
-  native.def("tabulated_times", tabulated_times);
+  bind_rays(native);
 }
 
 template <Scalar T>
@@ -115,9 +142,19 @@ void bind_samples(py::module_ native) {
                DistMatrix<T> view(G->matrix.grid(), G->matrix.layout(), G->matrix.local());
                return A{keep_alive(fredholm<T>(kernel, std::move(view), parse_axis(columns)), G)};
              });
-  native.def("kirchhoff", [](const Space& data, const Space& image, const TravelTimes& times, double interval,
-                             const std::vector<double>& wavelet, Index centre) {
-    return A{kirchhoff<T>(data, image, times, {interval, wavelet, centre})};
+  native.def("kirchhoff", [](const Space& data, const Space& image, const RayValues& times, double interval,
+                             const std::vector<double>& wavelet, Index centre,
+                             const std::optional<std::vector<std::pair<Index, Index>>>& traces,
+                             const std::vector<RayValues>& weights, std::optional<Index> table_bytes) {
+    Recording recording{interval, wavelet, centre};
+    if (traces)
+      recording.ends = [pairs = *traces](Index trace) {
+        const auto& [source, receiver] = pairs.at(static_cast<std::size_t>(trace));
+        return TraceEnds{source, receiver};
+      };
+    KirchhoffOptions options{weights};
+    if (table_bytes) options.table_bytes = *table_bytes;
+    return A{kirchhoff<T>(data, image, times, recording, options)};
   });
 }
 

@@ -2,13 +2,18 @@
 // Compares Kirchhoff operators with dense matrices made by the formula, element by element.
 #include "gridlops/ops/kirchhoff.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <complex>
 #include <limits>
+#include <span>
 
 #include "base/numbers.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/arrays.hpp"
 #include "support/catch.hpp"
+#include "support/metered_backend.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -17,50 +22,86 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Sizes of a problem, its travel times and its wavelet.
+/// Sizes of a problem, its travel times, its weights and its wavelet. Traces have the ends of `pairs`, or are
+/// sources × receivers.
 struct Problem {
   std::vector<Index> image = {4, 3};
   Index sources = 5, receivers = 3, samples = 9;
-  TravelTimes times{};
+  RayValues times{};
   Recording recording{.interval = 0.5, .wavelet = {3, -1, 2, 1}, .centre = 1};
+  KirchhoffOptions options{};
+  std::vector<TraceEnds> pairs{};
 
   Index points() const {
     Index points = 1;
     for (const Index size : image) points *= size;
     return points;
   }
+  std::vector<Index> data() const {
+    if (recording.ends) return {static_cast<Index>(pairs.size()), samples};
+    return {sources, receivers, samples};
+  }
 };
+
+/// A table of points × ends, with value(share) for a share of 0 … 1.
+template <class Value>
+std::vector<double> table_of(const Problem& problem, std::uint64_t seed, Index ends, const Value& value) {
+  std::vector<double> table;
+  for (Index end = 0; end < ends; ++end)
+    for (Index i = 0; i < problem.points(); ++i)
+      table.push_back(value((1 + counter_uniform(seed, i, end)) / 2));
+  return table;
+}
+
+template <class Value>
+RayValues tables_of(const Problem& problem, std::uint64_t seed, const Value& value) {
+  return tabulated_rays(problem.points(), table_of(problem, seed, problem.sources, value),
+                        table_of(problem, seed + 1, problem.receivers, value));
+}
 
 /// Times are eighths of a unit, quarters of a sample, so that products of integers are exact. Some waves
 /// arrive in the last two samples, after the last, or never.
-TravelTimes exact_times(const Problem& problem) {
-  const auto table = [&](std::uint64_t seed, Index ends) {
-    std::vector<double> times;
-    for (Index end = 0; end < ends; ++end) {
-      for (Index i = 0; i < problem.points(); ++i) {
-        const double share = (1 + counter_uniform(seed, i, end)) / 2;
-        const double longest = 0.3 * static_cast<double>(problem.samples);
-        times.push_back(share < 0.05 ? infinity : std::floor(8 * share * longest) / 8);
-      }
-    }
-    return times;
-  };
-  return tabulated_times(problem.points(), table(1, problem.sources), table(2, problem.receivers));
+Problem exact_problem(Problem problem = {}) {
+  const double longest = 0.3 * static_cast<double>(problem.samples);
+  problem.times = tables_of(problem, 1, [=](double share) {
+    return share < 0.05 ? infinity : std::floor(8 * share * longest) / 8;
+  });
+  return problem;
 }
 
-Problem exact_problem(Problem problem = {}) {
-  problem.times = exact_times(problem);
+/// The same with this many terms of weights, which are integers.
+Problem weighted_problem(std::uint64_t terms, Problem problem = {}) {
+  problem = exact_problem(std::move(problem));
+  for (std::uint64_t q = 0; q < terms; ++q)
+    problem.options.weights.push_back(
+        tables_of(problem, 3 + 2 * q, [](double share) { return std::floor(7 * share) - 3; }));
   return problem;
+}
+
+/// Traces in no order, of which two have the same ends; not all pairs of a source and a receiver have one.
+Problem problem_of_pairs(Problem problem) {
+  problem.pairs = {{4, 2}, {0, 1}, {1, 1}, {4, 0}, {0, 1}, {2, 2}, {1, 0}};
+  problem.recording.ends = [pairs = problem.pairs](Index trace) { return pairs[at(trace)]; };
+  return problem;
+}
+
+double value_at(const AtPoints& values, Index end, Index point) {
+  double value = 0;
+  values(end, std::span(&point, 1), std::span(&value, 1));
+  return value;
 }
 
 /// How much of point i is in sample k of the trace of source s and receiver r, before the wavelet.
 double arrival(const Problem& problem, Index s, Index r, Index k, Index i) {
-  const double t =
-      (problem.times.from_source(s, i) + problem.times.to_receiver(r, i)) / problem.recording.interval;
+  const double t = (value_at(problem.times.from_source, s, i) + value_at(problem.times.to_receiver, r, i)) /
+                   problem.recording.interval;
   const double floor = std::floor(t);
   if (!(0 <= floor && floor < static_cast<double>(problem.samples - 1))) return 0;
+  double weight = problem.options.weights.empty() ? 1 : 0;
+  for (const RayValues& term : problem.options.weights)
+    weight += value_at(term.from_source, s, i) * value_at(term.to_receiver, r, i);
   const double w = t - floor, sample = static_cast<double>(k);
-  return sample == floor ? 1 - w : sample == floor + 1 ? w : 0;
+  return weight * (sample == floor ? 1 - w : sample == floor + 1 ? w : 0);
 }
 
 double element(const Problem& problem, Index s, Index r, Index k, Index i) {
@@ -79,23 +120,27 @@ template <Scalar T>
 ElementOf<T> element_of(const Problem& problem, const Space& data, const Space& image) {
   return [&](Index i, Index j) {
     const std::vector<Index> place = place_of(data.dims, i);
-    return to_scalar<T>(
-        element(problem, place[0], place[1], place[2], number_of(image.dims, place_of(image.dims, j))));
+    const TraceEnds ends =
+        problem.recording.ends ? problem.pairs[at(place[0])] : TraceEnds{place[0], place[1]};
+    const Index point = number_of(image.dims, place_of(image.dims, j));
+    return to_scalar<T>(element(problem, ends.source, ends.receiver, place.back(), point));
   };
+}
+
+template <Scalar T>
+OperatorPtr<T> operator_of(const Problem& problem, const Space& data, const Space& image) {
+  return kirchhoff<T>(data, image, problem.times, problem.recording, problem.options);
 }
 
 template <Scalar T>
 void check_operator(const Problem& problem, const Space& data, const Space& image, double tolerance = 0) {
   INFO("from " << image.describe() << " to " << data.describe());
-  check_elements<T>(*kirchhoff<T>(data, image, problem.times, problem.recording),
-                    element_of<T>(problem, data, image), tolerance);
+  check_elements<T>(*operator_of<T>(problem, data, image), element_of<T>(problem, data, image), tolerance);
 }
 
 Space data_space(const GridPtr& grid, const Problem& problem, int cut = 0, Axis axis = Axis::grid_rows,
                  int variant = 0, Axis columns = Axis::uncut) {
-  return array_space(
-      grid, dims_along(*grid, {problem.sources, problem.receivers, problem.samples}, cut, axis, variant),
-      axis, columns);
+  return array_space(grid, dims_along(*grid, problem.data(), cut, axis, variant), axis, columns);
 }
 
 Space image_space(const GridPtr& grid, const Problem& problem, int cut = 0, Axis axis = Axis::uncut,
@@ -103,24 +148,80 @@ Space image_space(const GridPtr& grid, const Problem& problem, int cut = 0, Axis
   return array_space(grid, dims_along(*grid, problem.image, cut, axis, variant), axis, columns);
 }
 
-}  // namespace
-
-TEMPLATE_LIST_TEST_CASE("Kirchhoff operators are their dense matrices, however data and image are cut",
-                        "[kirchhoff]", Scalars) {
-  using T = TestType;
-  const Problem problem = exact_problem();
-  for (const GridPtr& grid : all_grids()) {
+/// Checks an operator with data and images cut along every axis.
+template <Scalar T>
+void check_cuts(const Problem& problem, const std::vector<GridPtr>& grids) {
+  for (const GridPtr& grid : grids) {
     int variant = 0;
     for (const Axis axis : all_axes) {
       for (const Axis image_axis : all_axes) {
         if (!legal(axis, image_axis)) continue;
         variant = (variant + 1) % cut_variants;
-        check_operator<T>(problem, data_space(grid, problem, variant % 2, axis, variant),
+        const int cut = problem.recording.ends ? 0 : variant % 2;
+        check_operator<T>(problem, data_space(grid, problem, cut, axis, variant),
                           image_space(grid, problem, (variant / 2) % 2, image_axis, variant));
       }
     }
     check_operator<T>(problem, data_space(grid, problem, 0, Axis::grid_rows, 3, Axis::grid_cols),
                       image_space(grid, problem, 0, Axis::uncut, 0, Axis::grid_cols));
+  }
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("Kirchhoff operators are their dense matrices, however data and image are cut",
+                        "[kirchhoff]", Scalars) {
+  check_cuts<TestType>(exact_problem(), all_grids());
+}
+
+TEMPLATE_TEST_CASE("Kirchhoff operators take a list of pairs of sources and receivers", "[kirchhoff]", float,
+                   std::complex<double>) {
+  check_cuts<TestType>(problem_of_pairs(exact_problem()), compact_grids());
+}
+
+TEMPLATE_TEST_CASE("Kirchhoff operators weight points by a sum of products", "[kirchhoff]", double,
+                   std::complex<float>) {
+  check_cuts<TestType>(problem_of_pairs(weighted_problem(2)), compact_grids());
+}
+
+TEMPLATE_TEST_CASE("Kirchhoff operators without tables call for times and weights in blocks", "[kirchhoff]",
+                   float, std::complex<double>) {
+  using R = Real<TestType>;
+  Problem problem = weighted_problem(1);
+  // Times and weights of five points and all ends, and of less than one.
+  for (const Index bytes : {Index{sizeof(R)} * 2 * 5 * (problem.sources + problem.receivers), Index{0}}) {
+    problem.options.table_bytes = bytes;
+    check_cuts<TestType>(problem, compact_grids());
+  }
+}
+
+TEST_CASE("Functions are called once for each table, or for blocks that fit into the memory", "[kirchhoff]") {
+  Problem problem = exact_problem();
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    const Space data = data_space(grid, problem, 0, Axis::all), image = image_space(grid, problem);
+    const Index sources = data.local_box()[0].size, ends = sources == 0 ? 0 : sources + problem.receivers;
+    for (const Index at_once : {Index{0}, Index{5}, problem.points()}) {
+      Index calls = 0, most = 0;
+      const auto counted = [&](const AtPoints& values) -> AtPoints {
+        return [&](Index end, std::span<const Index> points, std::span<double> out) {
+          ++calls;
+          most = std::max(most, static_cast<Index>(points.size()));
+          values(end, points, out);
+        };
+      };
+      const RayValues times{counted(problem.times.from_source), counted(problem.times.to_receiver)};
+      KirchhoffOptions options;
+      if (at_once > 0) options.table_bytes = at_once * ends * Index{sizeof(double)};
+      const auto op = kirchhoff<double>(data, image, times, problem.recording, options);
+      DistMatrix<double> X(grid, image.layout(3)), Y(grid, data.layout(3));
+      X.set_zero();
+      op->apply(1, X, 0, Y);
+      op->apply_adjoint(1, Y, 0, X);
+      const Index blocks = at_once == 0 ? 1 : (problem.points() + at_once - 1) / at_once;
+      CHECK(calls == (at_once == 0 ? 1 : 2) * blocks * ends);
+      CHECK(most == (ends == 0 ? 0 : at_once == 0 ? problem.points() : at_once));
+    }
   }
 }
 
@@ -146,15 +247,45 @@ TEST_CASE("Kirchhoff operators take images and traces of any size, also none", "
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("Tables take the memory that the header states", "[kirchhoff]", Scalars) {
+  using T = TestType;
+  constexpr Index real = sizeof(Real<T>);
+  Problem problem = problem_of_pairs(weighted_problem(2));
+  const auto backend = std::make_shared<MeteredBackend>(make_backend());
+  const GridPtr grid = grids_of({GridShape{world().size(), 1}}, [&] { return backend; }).front();
+  const Space data = data_space(grid, problem), image = image_space(grid, problem);
+  const Range traces = data.local_box()[0];
+  std::vector<bool> sources(at(problem.sources)), receivers(at(problem.receivers));
+  for (Index k = traces.begin; k < traces.end(); ++k)
+    sources[at(problem.pairs[at(k)].source)] = receivers[at(problem.pairs[at(k)].receiver)] = true;
+  const Index ends =
+      std::count(sources.begin(), sources.end(), true) + std::count(receivers.begin(), receivers.end(), true);
+  DistMatrix<T> X(grid, image.layout(1)), Y(grid, data.layout(1));
+  X.set_zero();
+  // A second operator finds the scratch memory of the grid. Beside the tables it takes the columns and the
+  // wavelet, and room for its results.
+  const auto first = operator_of<T>(problem, data, image);
+  first->apply(1, X, 0, Y);
+  const Index wavelet = real * static_cast<Index>(problem.recording.wavelet.size());
+  for (const Index points : {problem.points(), Index{5}}) {
+    if (points < problem.points()) problem.options.table_bytes = points * 3 * ends * real + real;
+    const Index before = backend->bytes_in_use();
+    const auto second = operator_of<T>(problem, data, image);
+    second->apply(1, X, 0, Y);
+    CHECK(backend->bytes_in_use() - before ==
+          points * 3 * ends * real + 16 * traces.size + wavelet + Y.local().size() * Index{sizeof(T)});
+  }
+}
+
 TEST_CASE("Waves that do not arrive say nothing, whatever the image holds there", "[kirchhoff]") {
   Problem problem;
   problem.image = {3};
   problem.sources = problem.receivers = 1;
   // The second point is heard half a sample before the last, the others too late or never.
-  problem.times = tabulated_times(3, {4, 3.5, infinity}, {0, 0.25, 0});
+  problem.times = tabulated_rays(3, {4, 3.5, infinity}, {0, 0.25, 0});
   for (const GridPtr& grid : compact_grids()) {
     const Space image = image_space(grid, problem), data = data_space(grid, problem);
-    const auto op = kirchhoff<double>(data, image, problem.times, problem.recording);
+    const auto op = operator_of<double>(problem, data, image);
     DistMatrix<double> X(grid, image.layout(1)), Y(grid, data.layout(1));
     X.fill([](Index i, Index) { return i == 1 ? 2.0 : std::numeric_limits<double>::quiet_NaN(); });
     op->apply(1, X, 0, Y);
@@ -185,15 +316,51 @@ TEMPLATE_TEST_CASE("Straight rays take as long as they are", "[kirchhoff]", floa
     return std::hypot(x - end[0], z - end[1]) / velocity;
   };
   Problem expected = problem;
-  expected.times = {[&](Index s, Index i) { return time(sources[static_cast<std::size_t>(s)], i); },
-                    [&](Index r, Index i) { return time(receivers[static_cast<std::size_t>(r)], i); }};
+  const auto table = [&](const std::vector<Position>& ends) {
+    std::vector<double> times;
+    for (const Position& end : ends)
+      for (Index i = 0; i < problem.points(); ++i) times.push_back(time(end, i));
+    return times;
+  };
+  expected.times = tabulated_rays(problem.points(), table(sources), table(receivers));
   // Times of up to 30 samples are rounded a few times; the wavelet has a sum of 2.1, and α and β are below 4.
   const double bound = 1000 * static_cast<double>(std::numeric_limits<T>::epsilon());
   for (const GridPtr& grid : compact_grids()) {
     const Space data = data_space(grid, problem), image = image_space(grid, problem);
     const ElementOf<T> elements = element_of<T>(expected, data, image);
-    check_elements<T>(*kirchhoff<T>(data, image, problem.times, problem.recording), elements, bound);
+    check_elements<T>(*operator_of<T>(problem, data, image), elements, bound);
   }
+}
+
+TEST_CASE("Straight rays have an angle, a spreading and an obliquity", "[kirchhoff]") {
+  // Three points below the source, the first one at the source, and three beside it: level, at 45 degrees,
+  // and steeper.
+  const std::vector<Index> sizes{2, 3};
+  const ImageAxes axes{{0, 0}, {2, 2}};
+  const std::vector<Position> ends{{0, 0}};
+  const auto times = straight_rays(sizes, axes, ends, ends, 2, 50);
+  const auto weights = straight_ray_weights(sizes, axes, ends, ends, 2);
+  const double diagonal = std::sqrt(8.0), steep = std::sqrt(20.0);
+  const std::vector<double> lengths{0, 2, 4, 2, diagonal, steep};
+  const std::vector<double> cosines{1, 1, 1, 0, 2 / diagonal, 4 / steep};
+  REQUIRE(weights.size() == 2);
+  for (Index i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const double time = value_at(times.from_source, 0, i);
+    CHECK(time == value_at(times.to_receiver, 0, i));
+    CHECK((i == 3 ? time == infinity : std::abs(time - lengths[at(i)] / 2) < 1e-15));
+    double weight = 0;
+    for (const RayValues& term : weights)
+      weight += value_at(term.from_source, 0, i) * value_at(term.to_receiver, 0, i);
+    // Two square roots, two cosines and a division are rounded.
+    CHECK(std::abs(weight - 2 * cosines[at(i)] / 2 / std::max(lengths[at(i)], 2.0)) < 1e-15);
+  }
+  const std::vector<Position> above{{0, 0, 0}};
+  const auto volume = straight_ray_weights({1, 1, 3}, {{0, 0, 0}, {1, 1, 1}}, above, above, 1);
+  double weight = 0;
+  for (const RayValues& term : volume)
+    weight += value_at(term.from_source, 0, 2) * value_at(term.to_receiver, 0, 2);
+  CHECK(weight == 0.5);  // 2/2²
 }
 
 TEST_CASE("Demigration moves nothing, and an iteration of CGLS reduces one image and its scalars",
@@ -202,7 +369,7 @@ TEST_CASE("Demigration moves nothing, and an iteration of CGLS reduces one image
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     const Space data = data_space(grid, problem, 0, Axis::all), image = image_space(grid, problem);
-    const auto op = kirchhoff<double>(data, image, problem.times, problem.recording);
+    const auto op = operator_of<double>(problem, data, image);
     DistMatrix<double> X(grid, image.layout(2)), Y(grid, data.layout(2));
     X.fill(integers<double>(1, X.rows(), 2));
     Y.fill(integers<double>(2, Y.rows(), 2));
@@ -243,7 +410,13 @@ TEST_CASE("Kirchhoff operators refuse what cannot be", "[kirchhoff]") {
     const auto text_of = [&](auto&&... arguments) {
       return message_of<UsageError>([&] { make(arguments...); });
     };
-    CHECK(contains(text_of(image, data, problem.recording), "sources x receivers x samples"));
+    CHECK(contains(text_of(array_space(grid, {3}, 0), image, problem.recording), "traces x samples"));
+    CHECK(contains(message_of<ShapeError>([&] {
+                     kirchhoff<float>(array_space(grid, {1, 1, (Index{1} << 24) + 1}, 0), image,
+                                      problem.times, problem.recording);
+                   }),
+                   "traces have 16777217 samples"));
+    CHECK(contains(text_of(image, data, problem.recording), "are not sources x receivers x samples"));
     CHECK(contains(text_of(data_space(grid, problem, 2), image, problem.recording), "whole traces") ==
           (grid->rows() > 1));
     CHECK(contains(text_of(data, image, Recording{0, {1}, 0}), "the interval between samples is 0"));
@@ -266,17 +439,27 @@ TEST_CASE("A travel time that one rank finds impossible is an error of all", "[k
   for (const GridPtr& grid : compact_grids()) {
     if (!grid->is_member()) continue;
     const Space data = data_space(grid, problem, 0, Axis::all), image = image_space(grid, problem);
-    TravelTimes times = problem.times;
-    times.from_source = [&](Index s, Index i) {
-      return s == problem.sources - 1 && i == 2 ? -1 : problem.times.from_source(s, i);
+    RayValues times = problem.times;
+    times.from_source = [&](Index s, std::span<const Index> points, std::span<double> values) {
+      problem.times.from_source(s, points, values);
+      for (std::size_t i = 0; i < points.size(); ++i)
+        if (s == problem.sources - 1 && points[i] == 2) values[i] = -1;
     };
-    const auto op = kirchhoff<double>(data, image, times, problem.recording);
+    RayValues weights = problem.times;
+    weights.to_receiver = [](Index, std::span<const Index>, std::span<double> values) {
+      std::fill(values.begin(), values.end(), infinity);
+    };
     DistMatrix<double> X(grid, image.layout(1)), Y(grid, data.layout(1));
     X.set_zero();
     const int failing = std::min(grid->comm().size(), static_cast<int>(problem.sources)) - 1;
-    check_agreed<UsageError>(
-        *grid, failing,
-        "the travel time between source 4 and point 2 is -1; it must be 0 or more, or infinite",
-        [&] { op->apply(1, X, 0, Y); });
+    for (const Index bytes : {KirchhoffOptions{}.table_bytes, Index{100}}) {
+      const auto op = kirchhoff<double>(data, image, times, problem.recording, {{}, bytes});
+      check_agreed<UsageError>(
+          *grid, failing,
+          "the travel time between source 4 and point 2 is -1; it must be 0 or more, or infinite",
+          [&] { op->apply(1, X, 0, Y); });
+    }
+    const auto op = kirchhoff<double>(data, image, problem.times, problem.recording, {{weights}});
+    CHECK(contains(message_of<UsageError>([&] { op->apply(1, X, 0, Y); }), "is inf; it must be finite"));
   }
 }

@@ -512,9 +512,39 @@ def test_fredholm_and_migration():
     migrate = gl.kirchhoff(data, image, times, interval=0.5, wavelet=[1.0], centre=0)
     table = [[np.hypot(i - s, 1 + j) for s in (0, 3)] for i in range(4) for j in range(3)]
     back = [[np.hypot(i - r, 1 + j) for r in (0, 1, 2)] for i in range(4) for j in range(3)]
-    same = gl.kirchhoff(data, image, gl.tabulated_times(table, back), interval=0.5, wavelet=[1.0], centre=0)
+    same = gl.kirchhoff(data, image, gl.tabulated_rays(table, back), interval=0.5, wavelet=[1.0], centre=0)
     point = gl.zeros(image, 1).fill(lambda i, j: i == 5)
     assert migrate.dot_test()[0] and ((migrate @ point).local == (same @ point).local).all()
     traces = (migrate @ point).local.reshape(2, -1, 20)
     t = (table[5][0] + back[5][data.local_box[1].start]) / 0.5 if traces.size else 0
     assert not traces.size or np.isclose(traces[0, 0, int(t)], 1 - (t - int(t)))
+    check_weighted_pairs(grid, image, np.array(table), np.array(back))
+
+
+def check_weighted_pairs(grid, image, table, back):
+    """Demigration of listed pairs with weights, from functions and in blocks, is a sum over the points."""
+    pairs = np.array([(1, 2), (0, 0), (1, 0), (0, 0), (0, 1)])
+    data = gl.Space.array(grid, (len(pairs), 20))
+    ends = [(0, 0), (3, 0)], [(0, 0), (1, 0), (2, 0)]
+    times = gl.computed_rays(lambda s, points: table[points, s], lambda r, points: back[points, r])
+    weights = gl.straight_ray_weights((4, 3), (0, 1), (1, 1), *ends, 2.0)
+    model = np.arange(12) - 4.0
+    expected = np.zeros((len(pairs), 20))
+    depth = 1 + np.arange(12) % 3
+    for trace, (s, r) in zip(expected, pairs):
+        t = (table[:, s] + back[:, r]) / 0.5
+        cosines = depth / table[:, s] + depth / back[:, r]
+        echo = model * cosines / 2 / np.sqrt(table[:, s] * back[:, r])
+        np.add.at(trace, t.astype(int), (1 - t % 1) * echo)
+        np.add.at(trace, t.astype(int) + 1, t % 1 * echo)
+    for bytes in (None, 200):
+        op = gl.kirchhoff(data, image, times, interval=0.5, wavelet=[1.0], centre=0, traces=pairs, weights=weights, table_bytes=bytes)
+        D = data.gather_array(op @ gl.zeros(image, 1).fill(lambda i, j: i - 4.0))
+        assert op.dot_test()[0] and (D is None or np.allclose(D.reshape(expected.shape), expected, 1e-13, 1e-13))
+    none = gl.straight_rays((4, 3), (0, 1), (1, 1), *ends, 1.0, widest=1e-3)
+    op = gl.kirchhoff(data, image, none, interval=0.5, wavelet=[1.0], centre=0, traces=pairs)
+    D = data.gather_array(op @ gl.zeros(image, 1).fill(lambda i, j: 1.0))
+    assert D is None or (D.reshape(expected.shape).sum(1) == [0, 3, 0, 3, 0]).all(), "rays straight down"
+    broken = gl.computed_rays(lambda s, points: table[points, s], lambda r, points: points[:1][points])
+    op = gl.kirchhoff(data, image, broken, interval=0.5, wavelet=[1.0], centre=0, traces=pairs)
+    expect_error(Exception, lambda: op @ gl.zeros(image, 1), "out of bounds")

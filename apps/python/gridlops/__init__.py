@@ -54,10 +54,10 @@ if _libraries[0] != _libraries[1]:
     raise ImportError(f"mpi4py uses {_theirs!r}, but GridLOps uses another MPI: {_ours}. {_ONE_MPI}")
 
 from . import io, plot
-from .arrays import (box_smoothing, convolution, crop, first_derivative, fourier, fredholm, gradient, halo,
+from .arrays import (box_smoothing, computed_rays, convolution, crop, first_derivative, fourier, fredholm, gradient, halo,
                      interpolation, kirchhoff, laplacian, matrix_along, multidimensional_convolution,
                      nonstationary_convolution, on_pairs, paired_space, real_fourier, restriction, second_derivative,
-                     straight_rays, tabulated_times)
+                     straight_ray_weights, straight_rays, tabulated_rays)
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout

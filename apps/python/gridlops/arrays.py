@@ -7,7 +7,7 @@ Dimensions count from 0.
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -213,20 +213,51 @@ def multidimensional_convolution(G: Operator, samples: int, *, model_zero: int =
     return _made(G.range, real, "multidimensional_convolution", G.native, samples, model_zero, data_zero)
 
 
+def _geometry(sizes: Sequence[int], origin: Sequence[float], spacing: Sequence[float], sources: npt.ArrayLike,
+              receivers: npt.ArrayLike, velocity: float) -> tuple[Any, ...]:
+    return (list(sizes), list(origin), list(spacing), np.asarray(sources, float).tolist(),
+            np.asarray(receivers, float).tolist(), velocity)
+
+
 def straight_rays(sizes: Sequence[int], origin: Sequence[float], spacing: Sequence[float], sources: npt.ArrayLike,
-                  receivers: npt.ArrayLike, velocity: float) -> Any:
-    """Travel times for :func:`kirchhoff` along straight rays; one coordinate for each dimension of the image."""
-    return _native.straight_rays(list(sizes), list(origin), list(spacing), np.asarray(sources, float).tolist(),
-                                 np.asarray(receivers, float).tolist(), velocity)
+                  receivers: npt.ArrayLike, velocity: float, *, widest: float = 90) -> Any:
+    """Travel times for :func:`kirchhoff` along straight rays; positions have a coordinate for each dimension of the image,
+    the depth last. No waves arrive at more than ``widest`` degrees from the vertical."""
+    return _native.straight_rays(*_geometry(sizes, origin, spacing, sources, receivers, velocity), widest)
 
 
-def tabulated_times(from_sources: npt.ArrayLike, to_receivers: npt.ArrayLike) -> Any:
-    """Travel times for :func:`kirchhoff` from tables of points × sources and points × receivers."""
+def straight_ray_weights(sizes: Sequence[int], origin: Sequence[float], spacing: Sequence[float], sources: npt.ArrayLike,
+                         receivers: npt.ArrayLike, velocity: float) -> list[Any]:
+    """Geometric spreading and obliquity of straight rays, for the ``weights`` of :func:`kirchhoff`."""
+    return _native.straight_ray_weights(*_geometry(sizes, origin, spacing, sources, receivers, velocity))
+
+
+def tabulated_rays(from_sources: npt.ArrayLike, to_receivers: npt.ArrayLike) -> Any:
+    """Travel times or weights for :func:`kirchhoff` from tables of points × sources and points × receivers."""
     source, receiver = np.asarray(from_sources, float), np.asarray(to_receivers, float)
-    return _native.tabulated_times(source.shape[0], source.ravel("F").tolist(), receiver.ravel("F").tolist())
+    return _native.tabulated_rays(source.shape[0], source.ravel("F").tolist(), receiver.ravel("F").tolist())
+
+
+def computed_rays(from_source: Callable[[int, Any], Any], to_receiver: Callable[[int, Any], Any]) -> Any:
+    """Travel times or weights for :func:`kirchhoff`: each function takes the number of a source or receiver and an array of
+    the numbers of points, and returns a number for each of the points."""
+    def of(function: Callable[[int, Any], Any]) -> Callable[[int, Any, Any], None]:
+        def fill(end: int, points: Any, values: Any) -> None:
+            np.asarray(values)[:] = function(end, np.asarray(points))
+        return fill
+
+    return _native.computed_rays(of(from_source), of(to_receiver))
 
 
 def kirchhoff(data: Space, image: Space, times: Any, *, interval: float, wavelet: Sequence[float], centre: int,
+              traces: npt.ArrayLike | None = None, weights: Sequence[Any] = (), table_bytes: int | None = None,
               dtype: npt.DTypeLike = np.float64) -> Operator:
-    """Kirchhoff demigration from images to data (sources, receivers, samples); its adjoint is migration."""
-    return _made(data, dtype, "kirchhoff", data.native, image.native, times, interval, list(wavelet), centre)
+    """Kirchhoff demigration from images to data (sources, receivers, samples); its adjoint is migration.
+
+    With ``traces``, a row (source, receiver) for each trace, data are (traces, samples). The weight of a point is the sum
+    over ``weights`` of the products of its numbers at the source and at the receiver. With ``table_bytes`` times and
+    weights are computed anew in each product, for as many points at once as fit into this memory of a rank.
+    """
+    pairs = None if traces is None else np.asarray(traces, int).reshape(-1, 2).tolist()
+    return _made(data, dtype, "kirchhoff", data.native, image.native, times, interval, list(wavelet), centre, pairs,
+                 list(weights), table_bytes)

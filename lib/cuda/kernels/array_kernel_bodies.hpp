@@ -139,33 +139,38 @@ struct AddRuns {
 
 // Migration (see migration.hpp): a batch of traces at a time, of one column.
 
-/// Where a wave arrives in a trace: the sample before it, and its distance from that sample. Late waves have
-/// no sample.
+/// Where a wave arrives in a trace: the sample before it, its distance from that sample, and its weight. Late
+/// waves have no sample.
+template <class R>
 struct Arrival {
   Index sample = -1;
-  double behind = 0;
+  R behind = 0, weight = 1;
 };
 
 /// The tables of a batch of traces, and the elements that a kernel may read of them.
 template <class R>
 struct BatchTables {
-  MatrixView<const double> from_sources, to_receivers;
-  Index samples;
-  Range traces;
+  MatrixView<const R> from_sources, to_receivers;
+  MatrixView<const TraceColumns> columns;  // one column: of each trace of the batch
+  Index samples, sources, receivers, terms;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
     visit.reads(from_sources);
     visit.reads(to_receivers);
+    visit.reads(columns);
   }
   /// The arrival from a point in a trace of the batch.
-  __host__ __device__ Arrival arrival(Index trace, Index point) const {
-    const Index number = traces.begin + trace;
-    const double time =
-        from_sources(point, number / to_receivers.cols) + to_receivers(point, number % to_receivers.cols);
-    if (!(time < static_cast<double>(samples - 1))) return {};
+  __host__ __device__ Arrival<R> arrival(Index trace, Index point) const {
+    const TraceColumns of = columns.data[trace];
+    const R time = from_sources(point, of.source) + to_receivers(point, of.receiver);
+    if (!(time < static_cast<R>(samples - 1))) return {};
     const auto sample = static_cast<Index>(time);
-    return {sample, time - static_cast<double>(sample)};
+    R weight = terms == 0 ? 1 : 0;
+    for (Index q = 1; q <= terms; ++q)
+      weight +=
+          from_sources(point, q * sources + of.source) * to_receivers(point, q * receivers + of.receiver);
+    return {sample, time - static_cast<R>(sample), weight};
   }
 };
 
@@ -185,16 +190,16 @@ struct SpreadImage {
     visit.writes(strips);
   }
   __host__ __device__ void operator()(Index trace, Index share) const {
-    const Index step = tables.traces.size * shares;
-    T* const strip = strips.data + (share * tables.traces.size + trace);
+    const Index step = tables.columns.rows * shares;
+    T* const strip = strips.data + (share * tables.columns.rows + trace);
     for (Index k = 0; k < tables.samples; ++k) strip[k * step] = T{};
     for (Index i = share; i < image.rows; i += shares) {
-      const Arrival arrival = tables.arrival(trace, i);
-      if (arrival.sample < 0) continue;
-      const auto behind = static_cast<RealPart<T>>(arrival.behind);
-      T* const sums = strip + arrival.sample * step;
-      sums[0] = sums[0] + times(1 - behind, image.data[i]);
-      sums[step] = sums[step] + times(behind, image.data[i]);
+      const auto [sample, behind, weight] = tables.arrival(trace, i);
+      if (sample < 0) continue;
+      const T echo = times(weight, image.data[i]);
+      T* const sums = strip + sample * step;
+      sums[0] = sums[0] + times(1 - behind, echo);
+      sums[step] = sums[step] + times(behind, echo);
     }
   }
 };
@@ -271,11 +276,13 @@ struct ShrinkGroups {
   }
 };
 
-/// Convolves each column with the wavelet, or correlates it: y(k) ← Σⱼ fⱼ x(k ± (c − j)).
+/// Convolves each column with the wavelet, or correlates it: y(k) ← Σⱼ fⱼ x(k ± (c − j)), plus y(k) if it
+/// adds.
 template <class T>
 struct FilterTraces {
   MatrixView<const RealPart<T>> wavelet;  // one column
   Index centre, sign;
+  bool adds;
   MatrixView<const T> X;
   MatrixView<T> Y;
 
@@ -291,7 +298,7 @@ struct FilterTraces {
       const Index from = k + sign * (centre - j);
       if (0 <= from && from < X.rows) sum = sum + times(wavelet.data[j], X(from, trace));
     }
-    Y(k, trace) = sum;
+    Y(k, trace) = adds ? Y(k, trace) + sum : sum;
   }
 };
 
@@ -314,11 +321,10 @@ struct GatherImage {
     T sum{};
     if (!begins) sum = image.data[i];
     for (Index trace = 0; trace < traces.cols; ++trace) {
-      const Arrival arrival = tables.arrival(trace, i);
-      if (arrival.sample < 0) continue;
-      const auto behind = static_cast<RealPart<T>>(arrival.behind);
-      sum = sum + times(1 - behind, traces(arrival.sample, trace));
-      sum = sum + times(behind, traces(arrival.sample + 1, trace));
+      const auto [sample, behind, weight] = tables.arrival(trace, i);
+      if (sample < 0) continue;
+      sum = sum + times(weight * (1 - behind), traces(sample, trace));
+      sum = sum + times(weight * behind, traces(sample + 1, trace));
     }
     image.data[i] = sum;
   }

@@ -52,11 +52,11 @@ Index CudaArrayKernels<T>::migration_scratch_bytes(const MigrationTables<Real<T>
 }
 
 template <Scalar T>
-void CudaArrayKernels<T>::demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image,
-                                    MatrixView<T> data, std::byte* scratch) const {
+void CudaArrayKernels<T>::demigrate(const MigrationTables<Real<T>>& tables, bool adds,
+                                    MatrixView<const T> image, MatrixView<T> data, std::byte* scratch) const {
   int launches = 0;
   const cudaError_t result = ArrayLaunch<DeviceScalar<T>>::demigrate(
-      environment_.stream(), tables, on_device(image), on_device(data),
+      environment_.stream(), tables, adds, on_device(image), on_device(data),
       reinterpret_cast<DeviceScalar<T>*>(scratch), launches);
   environment_.begun(result, "the kernels of demigrate", launches);
 }

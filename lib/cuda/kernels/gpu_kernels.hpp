@@ -87,8 +87,8 @@ class CudaArrayKernels final : public ArrayKernels<T> {
   void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
                      MatrixView<T> X) const override;
   Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override;
-  void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
-                 std::byte* scratch) const override;
+  void demigrate(const MigrationTables<Real<T>>& tables, bool adds, MatrixView<const T> image,
+                 MatrixView<T> data, std::byte* scratch) const override;
   void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                std::byte* scratch) const override;
   std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,

@@ -126,7 +126,7 @@ namespace {
 struct MigrationBatch {
   template <class Tables>
   explicit MigrationBatch(const Tables& tables)
-      : traces(std::clamp<Index>(tables.traces(), 1, 4096)),
+      : traces(std::clamp<Index>(tables.traces, 1, 4096)),
         shares(std::clamp<Index>(16384 / traces, 1, std::max<Index>(tables.points, 1))) {}
   Index traces, shares;
 };
@@ -134,10 +134,14 @@ struct MigrationBatch {
 template <class Tables>
 auto batch_of(const Tables& tables, Range traces) {
   using R = std::remove_cvref_t<decltype(*tables.wavelet)>;
-  return BatchTables<R>{{tables.from_sources, tables.points, tables.sources},
-                        {tables.to_receivers, tables.points, tables.receivers},
+  const Index layers = 1 + tables.terms;
+  return BatchTables<R>{{tables.from_sources, tables.points, tables.sources * layers},
+                        {tables.to_receivers, tables.points, tables.receivers * layers},
+                        {tables.columns + traces.begin, traces.size, 1},
                         tables.samples,
-                        traces};
+                        tables.sources,
+                        tables.receivers,
+                        tables.terms};
 }
 
 }  // namespace
@@ -149,8 +153,9 @@ Index ArrayLaunch<T>::migration_scratch(const Tables& tables) {
 }
 
 template <class T>
-cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,
-                                      MatrixView<T> data, T* scratch, int& launches) {
+cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables, bool adds,
+                                      MatrixView<const T> image, MatrixView<T> data, T* scratch,
+                                      int& launches) {
   const MigrationBatch batch(tables);
   const Index samples = tables.samples;
   cudaError_t error = cudaSuccess;
@@ -160,8 +165,8 @@ cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables,
     return result == cudaSuccess;
   };
   for (Index c = 0; c < data.cols; ++c) {
-    for (Index begin = 0; begin < tables.traces(); begin += batch.traces) {
-      const Range some{begin, std::min(batch.traces, tables.traces() - begin)};
+    for (Index begin = 0; begin < tables.traces; begin += batch.traces) {
+      const Range some{begin, std::min(batch.traces, tables.traces - begin)};
       const MatrixView<T> strips(scratch, samples * some.size * batch.shares, 1);
       const MatrixView<T> spread(scratch + strips.rows, samples, some.size);
       const MatrixView<T> traces(data.column(c) + begin * samples, samples, some.size);
@@ -173,7 +178,7 @@ cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables,
                                      CollectShares<T>{strips, batch.shares, spread})) ||
           !launched(for_each_element(
               stream, "convolve_traces", samples, some.size,
-              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, 1, spread, traces})))
+              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, 1, adds, spread, traces})))
         return error;
     }
   }
@@ -193,14 +198,15 @@ cudaError_t ArrayLaunch<T>::migrate(cudaStream_t stream, const Tables& tables, M
   };
   for (Index c = 0; c < image.cols; ++c) {
     const MatrixView<T> sums(image.column(c), tables.points, 1);
-    if (tables.traces() == 0 && !launched(Launch<T>::fill(stream, T{}, sums))) return error;
-    for (Index begin = 0; begin < tables.traces(); begin += batch.traces) {
-      const Range some{begin, std::min(batch.traces, tables.traces() - begin)};
+    if (tables.traces == 0 && !launched(Launch<T>::fill(stream, T{}, sums))) return error;
+    for (Index begin = 0; begin < tables.traces; begin += batch.traces) {
+      const Range some{begin, std::min(batch.traces, tables.traces - begin)};
       const MatrixView<const T> traces(data.column(c) + begin * samples, samples, some.size);
       const MatrixView<T> correlated(scratch, samples, some.size);
       if (!launched(for_each_element(
               stream, "correlate_traces", samples, some.size,
-              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, -1, traces, correlated})) ||
+              FilterTraces<T>{
+                  {tables.wavelet, tables.length, 1}, tables.centre, -1, false, traces, correlated})) ||
           !launched(for_each_element(stream, "gather_image", tables.points, 1,
                                      GatherImage<T>{batch_of(tables, some), correlated, begin == 0, sums})))
         return error;

@@ -50,8 +50,8 @@ struct ArrayLaunch {
   // elements. They add the number of launched kernels to `launches`.
   using Tables = MigrationTables<RealPart<T>>;
   static Index migration_scratch(const Tables& tables);
-  static cudaError_t demigrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> image,
-                               MatrixView<T> data, T* scratch, int& launches);
+  static cudaError_t demigrate(cudaStream_t stream, const Tables& tables, bool adds,
+                               MatrixView<const T> image, MatrixView<T> data, T* scratch, int& launches);
   static cudaError_t migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
                              MatrixView<T> image, T* scratch, int& launches);
 };

@@ -122,9 +122,10 @@ class ArrayKernels {
   virtual void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
                              MatrixView<T> X) const = 0;
 
-  /// data ← K image and image ← Kᴴ data: see migration.hpp. Scratch memory is in the backend's memory.
+  /// data ← K image, or K image + data if it adds, and image ← Kᴴ data: see migration.hpp. Scratch memory is
+  /// in the backend's memory.
   virtual Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const = 0;
-  virtual void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image,
+  virtual void demigrate(const MigrationTables<Real<T>>& tables, bool adds, MatrixView<const T> image,
                          MatrixView<T> data, std::byte* scratch) const = 0;
   virtual void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                        std::byte* scratch) const = 0;

@@ -240,9 +240,9 @@ class HostArrayKernels final : public ArrayKernels<T> {
   Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override {
     return gridlops::migration_scratch_bytes<T>(tables, columns);
   }
-  void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
-                 std::byte* scratch) const override {
-    gridlops::demigrate(tables, image, data, scratch);
+  void demigrate(const MigrationTables<Real<T>>& tables, bool adds, MatrixView<const T> image,
+                 MatrixView<T> data, std::byte* scratch) const override {
+    gridlops::demigrate(tables, adds, image, data, scratch);
   }
   void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, MatrixView<T> image,
                std::byte* scratch) const override {

@@ -22,18 +22,25 @@ template <Scalar T>
 constexpr Index columns_at_once = 32 / Index{sizeof(T)};
 constexpr Index points_at_once = 512;
 
-/// The sample of a trace at which each point of a piece of the image arrives, and how far behind that sample.
-template <class R>
+/// The sample of a trace at which each point of a piece of the image arrives, how far behind that sample, and
+/// its weight, with room for K elements of each point.
+template <Scalar T, Index K>
 struct Arrivals {
+  using R = Real<T>;
   std::array<std::int32_t, points_at_once> sample;
-  std::array<R, points_at_once> behind;
+  std::array<R, points_at_once> behind, weight;
+  // As real numbers, because an array of complex ones would be set to 0.
+  static constexpr Index reals_at_once = points_at_once * K * (is_complex<T> ? 2 : 1);
+  std::array<R, at(reals_at_once)> reals;
+
+  T* room() { return reinterpret_cast<T*>(reals.data()); }
 
   /// Places all late arrivals at `end`.
-  void find(const double* from_source, const double* to_receiver, Index count, double end) {
+  void find(const R* from_source, const R* to_receiver, Index count, R end) {
     for (Index i = 0; i < count; ++i) {
-      const double time = std::min(from_source[i] + to_receiver[i], end);
+      const R time = std::min(from_source[i] + to_receiver[i], end);
       sample[at(i)] = static_cast<std::int32_t>(time);
-      behind[at(i)] = static_cast<R>(time - sample[at(i)]);
+      behind[at(i)] = time - static_cast<R>(sample[at(i)]);
     }
   }
 };
@@ -61,24 +68,26 @@ class MigrationLoops {
            tables.length * Index{sizeof(R)};
   }
 
-  void demigrate(MatrixView<const T> image, MatrixView<T> data) {
+  void demigrate(bool adds, MatrixView<const T> image, MatrixView<T> data) {
     interleave(image);
-    for_ranges(tables_.traces(), 1, threads_for(operations(tables_.traces())), [&](int thread, Range traces) {
+    for_ranges(tables_.traces, 1, threads_for(operations(tables_.traces)), [&](int thread, Range traces) {
       for (Index trace = traces.begin; trace < traces.end(); ++trace) {
         const Times times = times_of(trace);
         spread(times, pairs(thread));
         const T* const filtered = convolve(times.arrivals, pairs(thread), thread);
-        for (Index c = 0; c < K; ++c)
+        for (Index c = 0; c < K; ++c) {
+          T* const samples = data.column(c) + trace * tables_.samples;
           for (Index k = 0; k < tables_.samples; ++k)
-            data(trace * tables_.samples + k, c) = filtered[k * K + c];
+            samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
+        }
       }
     });
   }
 
   void migrate(MatrixView<const T> data, MatrixView<T> image) {
     std::fill_n(image_, tables_.points * K, T(0));
-    for (Index first = 0; first < tables_.traces(); first += group()) {
-      const Index count = std::min(group(), tables_.traces() - first);
+    for (Index first = 0; first < tables_.traces; first += group()) {
+      const Index count = std::min(group(), tables_.traces - first);
       const int threads = threads_for(operations(count));
       for_ranges(count, 1, threads, [&](int thread, Range traces) {
         for (Index i = traces.begin; i < traces.end(); ++i)
@@ -94,17 +103,17 @@ class MigrationLoops {
   }
 
  private:
-  /// Of a trace: the times from its source and to its receiver, and the samples ⌊t⌋ at which waves may
-  /// arrive.
+  /// Of a trace: its columns of the tables, and the samples ⌊t⌋ at which waves may arrive.
   struct Times {
-    const double *from_source, *to_receiver;
+    const R *from_source, *to_receiver;
     Range arrivals{0, 0};
   };
   Times times_of(Index trace) const {
-    const Index s = trace / tables_.receivers, r = trace % tables_.receivers;
-    const double end = static_cast<double>(tables_.samples - 1);
-    const double least = tables_.source_spans[s].least + tables_.receiver_spans[r].least;
-    const double most = tables_.source_spans[s].most + tables_.receiver_spans[r].most;
+    const auto [s, r] = tables_.columns[trace];
+    const R end = static_cast<R>(tables_.samples - 1);
+    // Rounding keeps the order of sums, so these bound those in find().
+    const R least = tables_.source_spans[s].least + tables_.receiver_spans[r].least;
+    const R most = tables_.source_spans[s].most + tables_.receiver_spans[r].most;
     Times times{tables_.from_sources + s * tables_.points, tables_.to_receivers + r * tables_.points};
     if (least <= most && least < end) {
       times.arrivals.begin = static_cast<Index>(least);
@@ -112,9 +121,21 @@ class MigrationLoops {
     }
     return times;
   }
+  void find(Arrivals<T, K>& found, const Times& times, Range points) const {
+    const R* from_source = times.from_source + points.begin;
+    const R* to_receiver = times.to_receiver + points.begin;
+    found.find(from_source, to_receiver, points.size, static_cast<R>(tables_.samples - 1));
+    if (tables_.terms == 0) return;
+    std::fill_n(found.weight.begin(), points.size, R(0));
+    for (Index q = 0; q < tables_.terms; ++q) {
+      from_source += tables_.points * tables_.sources;
+      to_receiver += tables_.points * tables_.receivers;
+      for (Index i = 0; i < points.size; ++i) found.weight[at(i)] += from_source[i] * to_receiver[i];
+    }
+  }
   double operations(Index traces) const {
     return static_cast<double>(traces) *
-           static_cast<double>(5 * tables_.points + tables_.samples * tables_.length);
+           static_cast<double>((5 + 2 * tables_.terms) * tables_.points + tables_.samples * tables_.length);
   }
 
   /// The traces whose pairs wait for the points.
@@ -134,18 +155,24 @@ class MigrationLoops {
       for (Index i = 0; i < tables_.points; ++i) image_[i * K + c] = image(i, c);
   }
 
-  /// Pair k ← the sums of (1 − w) m and of w m over the points that arrive in sample k.
+  /// Pair k ← the sums of (1 − w) m and of w m, weighted, over the points that arrive in sample k.
   void spread(const Times& times, T* pairs) {
     const Range arrivals = times.arrivals;
     if (arrivals.size == 0) return;
     const Index end = tables_.samples - 1;
     std::fill_n(pairs + 2 * K * arrivals.begin, 2 * K * arrivals.size, T(0));
     std::fill_n(pairs + 2 * K * end, 2 * K, T(0));
-    Arrivals<R> found;
+    Arrivals<T, K> found;
     for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
       const Index count = std::min(points_at_once, tables_.points - begin);
-      found.find(times.from_source + begin, times.to_receiver + begin, count, static_cast<double>(end));
+      find(found, times, {begin, count});
       const T* m = image_ + begin * K;
+      if (tables_.terms > 0) {
+        T* const weighted = found.room();
+        for (Index i = 0; i < count; ++i)
+          for (Index c = 0; c < K; ++c) weighted[i * K + c] = found.weight[at(i)] * m[i * K + c];
+        m = weighted;
+      }
       for (Index i = 0; i < count; ++i, m += K) {
         T* const sums = pairs + 2 * K * found.sample[at(i)];
         for (Index c = 0; c < K; ++c) {
@@ -204,19 +231,25 @@ class MigrationLoops {
     }
   }
 
-  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1) for these points, where point i arrives in sample k.
+  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1), weighted, for these points, where point i arrives in sample k.
   void gather(const Times& times, Range points, const T* pairs) {
     if (times.arrivals.size == 0) return;
-    const auto end = static_cast<double>(tables_.samples - 1);
-    Arrivals<R> found;
+    const bool weighs = tables_.terms > 0;
+    Arrivals<T, K> found;
     for (Index begin = points.begin; begin < points.end(); begin += points_at_once) {
       const Index count = std::min(points_at_once, points.end() - begin);
-      found.find(times.from_source + begin, times.to_receiver + begin, count, end);
-      T* m = image_ + begin * K;
+      find(found, times, {begin, count});
+      T* const unweighted = found.room();
+      if (weighs) std::fill_n(unweighted, count * K, T(0));
+      T* m = weighs ? unweighted : image_ + begin * K;
       for (Index i = 0; i < count; ++i, m += K) {
         const T* const z = pairs + 2 * K * found.sample[at(i)];
         for (Index c = 0; c < K; ++c) m[c] += z[c] + found.behind[at(i)] * z[K + c];
       }
+      if (!weighs) continue;
+      for (Index i = 0; i < count; ++i)
+        for (Index c = 0; c < K; ++c)
+          image_[(begin + i) * K + c] += found.weight[at(i)] * unweighted[i * K + c];
     }
   }
 
@@ -245,11 +278,11 @@ Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index colu
 }
 
 template <Scalar T>
-void demigrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> image, MatrixView<T> data,
-               std::byte* scratch) {
+void demigrate(const MigrationTables<Real<T>>& tables, bool adds, MatrixView<const T> image,
+               MatrixView<T> data, std::byte* scratch) {
   const AtWork at_work;
   for_columns<T>(tables, scratch, data.cols, [&](auto loops, Range columns) {
-    loops.demigrate(image.col_block(columns), data.col_block(columns));
+    loops.demigrate(adds, image.col_block(columns), data.col_block(columns));
   });
 }
 
@@ -262,9 +295,10 @@ void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, M
   });
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                             \
-  template Index migration_scratch_bytes<T>(const MigrationTables<Real<T>>&, Index);                        \
-  template void demigrate(const MigrationTables<Real<T>>&, MatrixView<const T>, MatrixView<T>, std::byte*); \
+#define GRIDLOPS_INSTANTIATE(T)                                                                      \
+  template Index migration_scratch_bytes<T>(const MigrationTables<Real<T>>&, Index);                 \
+  template void demigrate(const MigrationTables<Real<T>>&, bool, MatrixView<const T>, MatrixView<T>, \
+                          std::byte*);                                                               \
   template void migrate(const MigrationTables<Real<T>>&, MatrixView<const T>, MatrixView<T>, std::byte*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

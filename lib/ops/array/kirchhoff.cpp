@@ -5,7 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numbers>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -13,17 +16,19 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/local_operator.hpp"
 #include "local/arrays/array_kernels.hpp"
+#include "ops/array/line_product.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
 
 namespace {
 
-/// The positions of a box's elements in the C order of an array.
+/// The positions of a box's elements in the C order of an array, or of its first dimensions.
 std::vector<Index> elements_of(const Box& box, const Dims& dims) {
   std::vector<Index> numbers{0};
   for (std::size_t d = 0; d < box.size(); ++d) {
     std::vector<Index> finer;
+    finer.reserve(numbers.size() * at(box[d].size));
     for (const Index outer : numbers)
       for (Index i = box[d].begin; i < box[d].end(); ++i)
         finer.push_back(outer * dims.size(static_cast<int>(d)) + i);
@@ -34,21 +39,47 @@ std::vector<Index> elements_of(const Box& box, const Dims& dims) {
 
 template <Scalar T>
 class Kirchhoff final : public LibraryOperator<T> {
+  using R = Real<T>;
+
  public:
-  Kirchhoff(const Space& data, const Space& image, TravelTimes times, Recording recording)
-      : LibraryOperator<T>(data, image), times_(std::move(times)), recording_(std::move(recording)) {
+  Kirchhoff(const Space& data, const Space& image, RayValues times, Recording recording,
+            KirchhoffOptions options)
+      : LibraryOperator<T>(data, image),
+        recording_(std::move(recording)),
+        table_bytes_(options.table_bytes),
+        layers_(std::move(options.weights)) {
+    layers_.insert(layers_.begin(), std::move(times));
     // traces_ belongs to this object, so its functions may refer to `this`.
-    traces_ = library_local_operator<T>(
+    const auto make = keeps_tables() ? library_local_operator<T> : local_operator<T>;
+    traces_ = make(
         data, image,
         [this](MatrixView<const T> in, MatrixView<T> out) {
-          kernels().demigrate(tables_, in, out, scratch(in.cols));
+          for_blocks(in.cols, [&](Range block, std::byte* scratch) {
+            kernels().demigrate(tables_, block.begin > 0, in.row_block(block), out, scratch);
+          });
         },
         [this](MatrixView<const T> in, MatrixView<T> out) {
-          kernels().migrate(tables_, in, out, scratch(in.cols));
+          for_blocks(in.cols, [&](Range block, std::byte* scratch) {
+            kernels().migrate(tables_, in, out.row_block(block), scratch);
+          });
         });
   }
 
  private:
+  /// The sources, or the receivers, of this rank's traces.
+  struct Ends {
+    const char* name;
+    AtPoints RayValues::*values;
+    std::vector<Index> numbers{};         // ascending
+    Buffer<R> tables{};                   // for each layer a table of points × ends
+    std::vector<ArrivalSpan<R>> spans{};  // of the times to each end
+    Index count() const { return static_cast<Index>(numbers.size()); }
+    Index column(Index number) const {
+      return std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin();
+    }
+  };
+
+  bool keeps_tables() const { return table_bytes_ == KirchhoffOptions{}.table_bytes; }
   const ArrayKernels<T>& kernels() const { return backend()->template kernels<T>().arrays(); }
   const std::shared_ptr<Backend>& backend() const { return this->range().grid->backend(); }
   std::byte* scratch(Index columns) const {
@@ -57,7 +88,10 @@ class Kirchhoff final : public LibraryOperator<T> {
 
   void do_reserve(Op, const Partition& columns) const override {
     if (tables_.wavelet == nullptr) make_tables();
-    if (const Index here = this->range().local_columns(columns); here > 0) scratch(here);
+    if (const Index here = this->range().local_columns(columns); here > 0) {
+      tables_.points = block_;
+      scratch(here);
+    }
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     traces_->apply(alpha, X, beta, Y);
@@ -66,133 +100,253 @@ class Kirchhoff final : public LibraryOperator<T> {
     traces_->apply_adjoint(alpha, Y, beta, X);
   }
 
+  /// Calls multiply(points, scratch) for one block of this rank's points after the other, with tables_ of
+  /// that block. There is at least one block.
+  template <class Multiply>
+  void for_blocks(Index columns, Multiply&& multiply) const {
+    const Index points = static_cast<Index>(points_.size());
+    for (Index begin = 0; begin == 0 || begin < points; begin += block_) {
+      const Range block{begin, std::min(block_, points - begin)};
+      if (!keeps_tables()) fill_tables(block);
+      multiply(block, scratch(columns));
+      if (block_ == 0) break;
+    }
+  }
+
   void make_tables() const {
-    const Box traces = this->range().local_box();
-    const std::vector<Index> points = elements_of(this->domain().local_box(), this->domain().dims);
-    from_sources_ = table(times_.from_source, traces[0], points, "source", source_spans_);
-    to_receivers_ = table(times_.to_receiver, traces[1], points, "receiver", receiver_spans_);
-    wavelet_ = uploaded(std::vector<Real<T>>(recording_.wavelet.begin(), recording_.wavelet.end()));
-    tables_ = {.points = static_cast<Index>(points.size()),
-               .sources = traces[0].size,
-               .receivers = traces[1].size,
-               .samples = traces[2].size,
-               .from_sources = from_sources_.data(),
-               .to_receivers = to_receivers_.data(),
+    const Box data = this->range().local_box();
+    points_ = elements_of(this->domain().local_box(), this->domain().dims);
+    std::vector<TraceColumns> columns;
+    for (const Index trace : elements_of({data.begin(), data.end() - 1}, this->range().dims)) {
+      const TraceEnds ends = recording_.ends(trace);
+      columns.push_back({ends.source, ends.receiver});
+      sources_.numbers.push_back(ends.source);
+      receivers_.numbers.push_back(ends.receiver);
+    }
+    const Index layers = static_cast<Index>(layers_.size());
+    for (Ends* const ends : {&sources_, &receivers_}) {
+      std::sort(ends->numbers.begin(), ends->numbers.end());
+      ends->numbers.erase(std::unique(ends->numbers.begin(), ends->numbers.end()), ends->numbers.end());
+      ends->spans.resize(ends->numbers.size());
+    }
+    for (TraceColumns& of : columns) of = {sources_.column(of.source), receivers_.column(of.receiver)};
+    const Index bytes_of_point = (sources_.count() + receivers_.count()) * layers * Index{sizeof(R)};
+    block_ = static_cast<Index>(points_.size());
+    if (bytes_of_point > 0) block_ = std::min(block_, std::max(table_bytes_ / bytes_of_point, Index{1}));
+    values_.resize(at(block_));
+    rounded_.resize(at(block_));
+    for (Ends* const ends : {&sources_, &receivers_})
+      ends->tables = Buffer<R>(backend(), block_ * ends->count() * layers);
+    columns_ = uploaded<TraceColumns>(backend(), columns);
+    wavelet_ = uploaded<R>(backend(), recording_.wavelet);
+    if (keeps_tables()) fill_tables({0, block_});
+    tables_ = {.points = block_,
+               .sources = sources_.count(),
+               .receivers = receivers_.count(),
+               .traces = columns_.size(),
+               .samples = data.back().size,
+               .terms = layers - 1,
+               .columns = columns_.data(),
+               .from_sources = sources_.tables.data(),
+               .to_receivers = receivers_.tables.data(),
                .wavelet = wavelet_.data(),
                .length = wavelet_.size(),
                .centre = recording_.centre,
-               .source_spans = source_spans_.data(),
-               .receiver_spans = receiver_spans_.data()};
+               .source_spans = sources_.spans.data(),
+               .receiver_spans = receivers_.spans.data()};
   }
 
-  template <class R>
-  Buffer<R> uploaded(const std::vector<R>& values) const {
-    Buffer<R> memory(backend(), static_cast<Index>(values.size()));
-    backend()->upload(values.data(), memory.data(), memory.size() * Index{sizeof(R)});
-    return memory;
-  }
-
-  /// The times, in samples, between these ends and all points.
-  Buffer<double> table(const std::function<double(Index, Index)>& time, Range ends,
-                       const std::vector<Index>& points, const char* end_name,
-                       std::vector<ArrivalSpan>& spans) const {
-    std::vector<double> values;
-    values.reserve(at(ends.size) * points.size());
-    spans.clear();
-    for (Index end = ends.begin; end < ends.end(); ++end) {
-      ArrivalSpan span{std::numeric_limits<double>::infinity(), -1};
-      for (const Index point : points) {
-        const double samples = time(end, point) / recording_.interval;
-        require<UsageError>(samples >= 0, "the travel time between ", end_name, " ", end, " and point ",
-                            point, " is ", samples * recording_.interval,
-                            "; it must be 0 or more, or infinite");
-        values.push_back(samples);
-        if (!std::isfinite(samples)) continue;
-        span = {std::min(span.least, samples), std::max(span.most, samples)};
+  void fill_tables(Range block) const {
+    tables_.points = block.size;
+    for (Ends* const ends : {&sources_, &receivers_}) {
+      for (Index end = 0; end < ends->count(); ++end) {
+        for (Index layer = 0; layer < static_cast<Index>(layers_.size()); ++layer) {
+          fill_column(*ends, end, layer, block);
+          if (block.size > 0)
+            backend()->upload(rounded_.data(),
+                              ends->tables.data() + (layer * ends->count() + end) * block.size,
+                              block.size * Index{sizeof(R)});
+        }
       }
-      spans.push_back(span);
     }
-    return uploaded(values);
   }
 
-  const TravelTimes times_;
+  /// rounded_ ← the times, in samples, or the weights between an end and the points of the block.
+  void fill_column(Ends& ends, Index end, Index layer, Range block) const {
+    const std::span<const Index> points = std::span(points_).subspan(at(block.begin), at(block.size));
+    const std::span<double> values = std::span(values_).first(at(block.size));
+    const Index number = ends.numbers[at(end)];
+    (layers_[at(layer)].*ends.values)(number, points, values);
+    const bool are_times = layer == 0;
+    ArrivalSpan<R> span{std::numeric_limits<R>::infinity(), -1};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double value = values[i];
+      require<UsageError>(are_times ? value >= 0 : std::isfinite(value), "the ",
+                          are_times ? "travel time" : "weight", " between ", ends.name, " ", number,
+                          " and point ", points[i], " is ", value, "; it must be ",
+                          are_times ? "0 or more, or infinite" : "finite");
+      rounded_[i] = static_cast<R>(are_times ? value / recording_.interval : value);
+      if (!std::isfinite(rounded_[i])) continue;
+      span = {std::min(span.least, rounded_[i]), std::max(span.most, rounded_[i])};
+    }
+    if (are_times) ends.spans[at(end)] = span;
+  }
+
   const Recording recording_;
+  const Index table_bytes_;
+  std::vector<RayValues> layers_;  // times, and then the terms of the weights
   OperatorPtr<T> traces_;
-  mutable Buffer<double> from_sources_, to_receivers_;
-  mutable Buffer<Real<T>> wavelet_;
-  mutable std::vector<ArrivalSpan> source_spans_, receiver_spans_;
-  mutable MigrationTables<Real<T>> tables_;
+  mutable std::vector<Index> points_;  // of this rank's image
+  mutable Index block_ = 0;            // how many of them have tables at a time
+  mutable Ends sources_{"source", &RayValues::from_source}, receivers_{"receiver", &RayValues::to_receiver};
+  mutable std::vector<double> values_;  // of a column of a table
+  mutable std::vector<R> rounded_;
+  mutable Buffer<TraceColumns> columns_;
+  mutable Buffer<R> wavelet_;
+  mutable MigrationTables<R> tables_;
 };
 
-/// The distance between two points, computed one coordinate at a time.
-double distance(const std::vector<Index>& sizes, const ImageAxes& axes, Index point, const Position& end) {
-  double squares = 0;
-  for (std::size_t d = sizes.size(); d-- > 0; point /= sizes[d])
-    squares += std::pow(axes.origin[d] + axes.spacing[d] * static_cast<double>(point % sizes[d]) - end[d], 2);
-  return std::sqrt(squares);
-}
+/// A straight ray between a point and an end: its length, and how much of it is vertical.
+struct StraightRay {
+  double length, depth;
+
+  double cosine() const { return length > 0 ? depth / length : 1; }
+};
+
+/// A number of each straight ray, by one function for sources and one for receivers.
+class StraightRays {
+ public:
+  StraightRays(const std::vector<Index>& sizes, const ImageAxes& axes, std::vector<Position> sources,
+               std::vector<Position> receivers, double velocity)
+      : sizes_(sizes), axes_(axes), sources_(std::move(sources)), receivers_(std::move(receivers)) {
+    require<UsageError>(velocity > 0, "the velocity of waves is ", velocity, "; it must be positive");
+    check(axes.origin, "the origin of an image");
+    check(axes.spacing, "the spacing of an image");
+    for (const Position& source : sources_) check(source, "a source");
+    for (const Position& receiver : receivers_) check(receiver, "a receiver");
+  }
+
+  template <class OfSource, class OfReceiver>
+  RayValues values(const OfSource& of_source, const OfReceiver& of_receiver) const {
+    return {along(sources_, of_source), along(receivers_, of_receiver)};
+  }
+
+ private:
+  void check(const std::vector<double>& coordinates, const char* name) const {
+    require<ShapeError>(coordinates.size() == sizes_.size(), name, " has ", coordinates.size(),
+                        " coordinates, but the image has ", sizes_.size(), " dimensions");
+  }
+  template <class Value>
+  AtPoints along(const std::vector<Position>& positions, const Value& value) const {
+    return [sizes = sizes_, axes = axes_, positions, value](Index end, std::span<const Index> points,
+                                                            std::span<double> values) {
+      require<UsageError>(0 <= end && end < static_cast<Index>(positions.size()),
+                          "a trace has source or receiver number ", end, ", but there are ", positions.size(),
+                          " positions");
+      const Position& position = positions[at(end)];
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        double squares = 0, depth = 0;
+        Index point = points[i];
+        for (std::size_t d = sizes.size(); d-- > 0; point /= sizes[d]) {
+          const double along = axes.origin[d] + axes.spacing[d] * static_cast<double>(point % sizes[d]);
+          const double distance = std::abs(along - position[d]);
+          if (d == sizes.size() - 1) depth = distance;
+          squares += distance * distance;
+        }
+        values[i] = value(StraightRay{std::sqrt(squares), depth});
+      }
+    };
+  }
+
+  std::vector<Index> sizes_;
+  ImageAxes axes_;
+  std::vector<Position> sources_, receivers_;
+};
 
 }  // namespace
 
-TravelTimes straight_rays(const std::vector<Index>& sizes, const ImageAxes& axes,
-                          std::vector<Position> sources, std::vector<Position> receivers, double velocity) {
-  require<UsageError>(velocity > 0, "the velocity of waves is ", velocity, "; it must be positive");
-  const auto check = [&](const std::vector<double>& coordinates, const char* name) {
-    require<ShapeError>(coordinates.size() == sizes.size(), name, " has ", coordinates.size(),
-                        " coordinates, but the image has ", sizes.size(), " dimensions");
+RayValues straight_rays(const std::vector<Index>& sizes, const ImageAxes& axes, std::vector<Position> sources,
+                        std::vector<Position> receivers, double velocity, double widest) {
+  require<UsageError>(widest > 0, "the widest angle of a ray is ", widest, " degrees; it must be positive");
+  const StraightRays rays(sizes, axes, std::move(sources), std::move(receivers), velocity);
+  const double least_cosine = widest < 90 ? std::cos(widest / 180 * std::numbers::pi) : 0;
+  const auto time = [=](const StraightRay& ray) {
+    return ray.cosine() < least_cosine ? std::numeric_limits<double>::infinity() : ray.length / velocity;
   };
-  check(axes.origin, "the origin of an image");
-  check(axes.spacing, "the spacing of an image");
-  for (const Position& source : sources) check(source, "a source");
-  for (const Position& receiver : receivers) check(receiver, "a receiver");
-  const auto rays = [=](std::vector<Position> positions) {
-    return [=, ends = std::move(positions)](Index end, Index point) {
-      require<UsageError>(end < static_cast<Index>(ends.size()),
-                          "the data have sources or receivers up to number ", end,
-                          " and more, but there are ", ends.size(), " positions");
-      return distance(sizes, axes, point, ends[at(end)]) / velocity;
-    };
-  };
-  return {rays(std::move(sources)), rays(std::move(receivers))};
+  return rays.values(time, time);
 }
 
-TravelTimes tabulated_times(Index points, std::vector<double> from_sources,
-                            std::vector<double> to_receivers) {
+std::vector<RayValues> straight_ray_weights(const std::vector<Index>& sizes, const ImageAxes& axes,
+                                            std::vector<Position> sources, std::vector<Position> receivers,
+                                            double velocity) {
+  const StraightRays rays(sizes, axes, std::move(sources), std::move(receivers), velocity);
+  double least = std::numeric_limits<double>::infinity();
+  for (const double spacing : axes.spacing) least = std::min(least, std::abs(spacing));
+  require<UsageError>(least > 0,
+                      "an image whose points are 0 apart has no finite weights; give all spacings");
+  const double power = (1 - static_cast<double>(sizes.size())) / 2;
+  const auto spread = [=](const StraightRay& ray) { return std::pow(std::max(ray.length, least), power); };
+  const auto slow = [=](const StraightRay& ray) { return spread(ray) / velocity; };
+  const auto oblique = [=](const StraightRay& ray) { return spread(ray) * ray.cosine(); };
+  return {rays.values(oblique, slow), rays.values(slow, oblique)};
+}
+
+RayValues tabulated_rays(Index points, std::vector<double> from_sources, std::vector<double> to_receivers) {
   const auto column = [points](std::vector<double> table) {
-    return [points, table = std::move(table)](Index end, Index point) {
-      require<UsageError>(end * points + point < static_cast<Index>(table.size()) && point < points,
-                          "a table of ", table.size(), " travel times to ", points,
-                          " points has none of point number ", point, " and source or receiver number ", end);
-      return table[at(end * points + point)];
-    };
+    return
+        [points, table = std::move(table)](Index end, std::span<const Index> some, std::span<double> values) {
+          for (std::size_t i = 0; i < some.size(); ++i) {
+            require<UsageError>(
+                0 <= end && end * points + some[i] < static_cast<Index>(table.size()) && some[i] < points,
+                "a table of ", table.size(), " numbers for ", points, " points has none of point number ",
+                some[i], " and source or receiver number ", end);
+            values[i] = table[at(end * points + some[i])];
+          }
+        };
   };
   return {column(std::move(from_sources)), column(std::move(to_receivers))};
 }
 
 template <Scalar T>
-OperatorPtr<T> kirchhoff(const Space& data, const Space& image, TravelTimes times,
-                         const Recording& recording) {
-  require<ShapeError>(
-      data.dims.count() == 3 && data.dims.cut(2).parts() == 1 && image.dims.count() > 0,
-      "Kirchhoff demigration goes from the points of an array to sources x receivers x samples, "
-      "whole traces on each rank, but not from ",
-      image.describe(), " to ", data.describe(), "; make the spaces with array_space()");
+OperatorPtr<T> kirchhoff(const Space& data, const Space& image, RayValues times, const Recording& recording,
+                         KirchhoffOptions options) {
+  const int dims = data.dims.count();
+  require<ShapeError>(dims > 1 && data.dims.cut(dims - 1).parts() == 1 && image.dims.count() > 0,
+                      "Kirchhoff demigration goes from the points of an array to traces x samples, whole "
+                      "traces on each rank, "
+                      "but not from ",
+                      image.describe(), " to ", data.describe(), "; make the spaces with array_space()");
+  require<ShapeError>(recording.ends || dims == 3, "data of ", data.dims.describe(),
+                      " are not sources x receivers x samples, so nobody knows the source and receiver of a "
+                      "trace; give Recording::ends");
   require<ShapeError>(
       image.rows.axis == Axis::uncut || image.rows.axis != data.rows.axis,
       "an image and data that are both cut along ", name_of(data.rows.axis),
       " have no rank for each pair of their parts; let every rank have the image (uncut), or cut the "
       "two along the rows and the columns of the grid");
+  const Index samples = data.dims.size(dims - 1),
+              most = Index{1} << std::min(std::numeric_limits<Real<T>>::digits, 30);
+  require<ShapeError>(samples <= most, "traces have ", samples, " samples, but arrivals in ",
+                      name_of(scalar_type_of<T>), " can tell ", most,
+                      " apart; use double precision, or shorter traces");
   const auto length = static_cast<Index>(recording.wavelet.size());
   require<UsageError>(std::isfinite(recording.interval) && recording.interval > 0,
                       "the interval between samples is ", recording.interval, "; it must be positive");
   require<UsageError>(0 <= recording.centre && recording.centre < length, "a wavelet of ", length,
                       " samples has no sample number ", recording.centre,
                       " to be its centre; samples are numbered from 0");
-  return std::make_shared<Kirchhoff<T>>(data, image, std::move(times), recording);
+  Recording complete = recording;
+  if (!complete.ends)
+    complete.ends = [receivers = data.dims.size(1)](Index trace) {
+      return TraceEnds{trace / receivers, trace % receivers};
+    };
+  return std::make_shared<Kirchhoff<T>>(data, image, std::move(times), std::move(complete),
+                                        std::move(options));
 }
 
-#define GRIDLOPS_INSTANTIATE(T) \
-  template OperatorPtr<T> kirchhoff(const Space&, const Space&, TravelTimes, const Recording&);
+#define GRIDLOPS_INSTANTIATE(T)                                                              \
+  template OperatorPtr<T> kirchhoff(const Space&, const Space&, RayValues, const Recording&, \
+                                    KirchhoffOptions);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops
