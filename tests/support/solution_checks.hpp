@@ -49,9 +49,7 @@ class WholeSystem {
     return damp * damp;
   }
   double norm_of_A() const { return norm_of(A_); }
-  double tolerance() const {
-    return tolerance_of(options_, scalar_type_of<T>).one_or(0);
-  }
+  double tolerance() const { return tolerance_of(options_, scalar_type_of<T>).one_or(0); }
 
  private:
   static std::vector<Wide> wide(const std::vector<T>& x) { return {x.begin(), x.end()}; }
