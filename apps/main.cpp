@@ -6,7 +6,7 @@ int main(int argc, char** argv) {
   using namespace gridlops::program;
   CommandLine command_line(
       "gridlops", "Distributed products and least-squares solutions with matrices in .npy and HDF5 files",
-      "Runs alone or under mpirun. Exit status: 0 done, 1 a result was found wrong, 2 wrong usage, 3 some\n"
+      "Runs alone or under mpirun. Exit status: 0 done, 1 a check failed, 2 wrong usage, 3 some\n"
       "column did not converge, 65 bad input, 70 internal error, 71 out of memory, 74 output not written,\n"
       "75 a rank was lost, or a checkpoint was asked for; docs/errors.md says what to do.",
       {"GRIDLOPS_BENCH_"},

@@ -169,7 +169,7 @@ class SolveCommand {
         .parsed(
             "--checkpoint-every",
             [&solver](const std::string& text) { parse_interval(text, solver.checkpoint); }, "N|TIME",
-            "After so many iterations, or so long: 30s, 10m, 2h [10m]")
+            "Saves after N iterations, or after a time: 30s, 10m, 2h [10m]")
         ->needs(checkpoint);
     options.text("--restart", solver.checkpoint.restart, "DIR",
                  "Goes on from the state that was saved there");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -60,13 +61,15 @@ class IndependentFrequencies {
 
   /// The columns of all ranks.
   SolveReport gather(const std::vector<SolveReport>& mine) const {
-    constexpr std::size_t facts = 4;
+    // Whole reports, as so many doubles.
+    using Sent = std::array<double, sizeof(ColumnReport) / sizeof(double)>;
     std::vector<double> sent;
-    for (const SolveReport& one : mine)
-      for (const ColumnReport& column : one.columns)
-        for (const double fact : {static_cast<double>(column.reason), static_cast<double>(column.iterations),
-                                  column.residual_norm, column.normal_residual_norm})
-          sent.push_back(fact);
+    for (const SolveReport& one : mine) {
+      for (const ColumnReport& column : one.columns) {
+        const auto numbers = std::bit_cast<Sent>(column);
+        sent.insert(sent.end(), numbers.begin(), numbers.end());
+      }
+    }
     std::vector<Index> counts(static_cast<std::size_t>(comm_.size()));
     const std::array<Index, 1> count{static_cast<Index>(sent.size())};
     comm_.all_gather(count, counts);
@@ -75,14 +78,11 @@ class IndependentFrequencies {
     comm_.all_gather_v(sent, all, counts);
     SolveReport report;
     report.solver = name_of(arguments_.common.solver);
-    for (std::size_t k = 0; k < all.size(); k += facts) {
-      ColumnReport column;
-      column.reason = static_cast<StopReason>(static_cast<int>(all[k]));
-      column.iterations = static_cast<Index>(all[k + 1]);
-      column.residual_norm = all[k + 2];
-      column.normal_residual_norm = all[k + 3];
-      report.iterations = std::max(report.iterations, column.iterations);
-      report.columns.push_back(column);
+    for (auto next = all.begin(); next != all.end(); next += std::tuple_size_v<Sent>) {
+      Sent numbers;
+      std::copy_n(next, numbers.size(), numbers.begin());
+      report.columns.push_back(std::bit_cast<ColumnReport>(numbers));
+      report.iterations = std::max(report.iterations, report.columns.back().iterations);
     }
     return report;
   }

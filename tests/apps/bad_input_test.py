@@ -112,6 +112,7 @@ CASES = [
     (solve(solver="fista", threshold="smooth", **{"lambda": "0.1"}), USAGE, ["'smooth'", "soft"]),
     (solve(solver="cg", precondition="column-norms"), USAGE, ["--precondition", "cgls", "cg"]),
     (solve(variances="V.npy"), USAGE, ["--variances", "lsqr", "cgls"]),
+    (solve(output="X.npz"), USAGE, ["--output X.npz", ".npy"]),
     (solve(solver="lsqr", variances="out.npy"), USAGE, ["--output", "--variances", "out.npy"]),
     (solve(sigma_min="0"), USAGE, ["without damping", "--sigma-min"]),
     (solve(error="1e-3"), USAGE, ["without damping", "--sigma-min"]),

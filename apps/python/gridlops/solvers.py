@@ -375,7 +375,7 @@ def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, r
                   noise: float = 0) -> DampingCurve:
     """The curve of a sweep over one right-hand side b, and the damping that a rule chooses. Collective over the grid.
 
-    X and the report come from a solver with ``damps=damps`` and copies of b as the columns of B. The rule is "lcurve"
+    X and the report come from a solver with ``damp=damps`` and copies of b as the columns of B. The rule is "lcurve"
     (the corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv"
     needs as many further columns behind those of b, each filled with :func:`gcv_probe`: the solver takes ``damps``
     twice, this function once.

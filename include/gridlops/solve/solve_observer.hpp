@@ -76,7 +76,7 @@ struct IterationInfo {
 /// Watches a running solver: SolveOptions::observers. Solvers call the observers one after the other on every
 /// member of the grid, in the same order on all. An observer may communicate over the grid if all members
 /// make the same calls. If it throws on one member, the solver throws on all at the next synchronisation
-/// point; but if other members are waiting for that one inside the observer, they wait for ever.
+/// point. Members that wait for that one inside the observer throw, too, once they learn of it.
 class GRIDLOPS_EXPORT SolveObserver {
  public:
   virtual ~SolveObserver();

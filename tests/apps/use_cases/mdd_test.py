@@ -157,6 +157,8 @@ def test_independent(suite):
         suite.check(report["figures"]["least iterations"] == iterations[0] and report["figures"]["most iterations"] == iterations[-1],
                     "iterations", report["figures"], iterations)
         suite.check(iterations[0] < iterations[-1] <= 100, "easy frequencies end early", iterations)
+        suite.check(all(column["reference_norm"] > 0 and 0 < column["tested_norm"] <= report["options"]["tolerance"] for column in report["columns"]),
+                    "norms of what has converged", report["columns"][0], report["options"])
 
 
 def test_solvers(suite):
