@@ -172,8 +172,8 @@ void check_outputs(Communicator& world, const std::vector<NamedFile>& inputs,
     check_different(inputs, outputs);
     for (const NamedFile& output : outputs) {
       if (output.kind == NamedFile::array && output.path.ends_with(".npz"))
-        throw UsageError(fmt::format("{} {}: archives (.npz) are not written; name a .npy file", output.option,
-                                     output.path));
+        throw UsageError(fmt::format("{} {}: archives (.npz) are not written; name a .npy file",
+                                     output.option, output.path));
       if (!output.path.empty()) check_writable(output);
     }
   });
