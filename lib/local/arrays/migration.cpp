@@ -175,8 +175,9 @@ class MigrationLoops {
       }
       for (Index i = 0; i < count; ++i, m += K) {
         T* const sums = pairs + 2 * K * found.sample[at(i)];
+        const R w = found.behind[at(i)];
         for (Index c = 0; c < K; ++c) {
-          const T behind = found.behind[at(i)] * m[c];
+          const T behind = w * m[c];
           sums[c] += m[c] - behind;
           sums[K + c] += behind;
         }
@@ -244,7 +245,8 @@ class MigrationLoops {
       T* m = weighs ? unweighted : image_ + begin * K;
       for (Index i = 0; i < count; ++i, m += K) {
         const T* const z = pairs + 2 * K * found.sample[at(i)];
-        for (Index c = 0; c < K; ++c) m[c] += z[c] + found.behind[at(i)] * z[K + c];
+        const R w = found.behind[at(i)];  // a local, because m may lie in found
+        for (Index c = 0; c < K; ++c) m[c] += z[c] + w * z[K + c];
       }
       if (!weighs) continue;
       for (Index i = 0; i < count; ++i)
