@@ -60,7 +60,7 @@ TEST_CASE("An error that is certainly small enough has converged, whatever the t
     wanted.known.sigma_min = std::sqrt(0.75);  // μ = 1
     CHECK(judge(norms, wanted, {epsilon}) == StopReason::converged);
     wanted.epsilon = 0.02;  // hides 0.01·(0.5 + 0.25 + 1 + 1)
-    CHECK(judge(norms, wanted, {wanted.epsilon}) == std::nullopt);
+    CHECK(judge(norms, wanted, {epsilon}) == std::nullopt);
   }
 }
 
