@@ -93,8 +93,8 @@ void check_error_options(const SolveOptions& options, Index rows, Index cols) {
                       ", but an operator of ", rows, " x ", cols, " takes some models to 0: leave it out");
   require<UsageError>(options.error == 0 || options.sigma_min > 0 || options.damp.any(), "error is ",
                       options.error, ", but with neither damp nor sigma_min nothing bounds errors");
-  require<UsageError>(options.error == 0 || options.frobenius_norm > 0, "error is ", options.error,
-                      ", but the bound of rounding needs frobenius_norm, which is ", options.frobenius_norm);
+  require<UsageError>(options.error == 0 || options.frobenius_norm, "error is ", options.error,
+                      ", but without frobenius_norm nothing bounds rounding");
 }
 
 std::string fixed_words(Feature features, const SolveOptions& options) {

@@ -73,7 +73,7 @@ class SolveOptions:
     #: For ``error``: no singular value of A is smaller.
     sigma_min: float = 0
     #: For ``error``: ‖A‖_F or more, of a matrix :func:`frobenius_norm`.
-    frobenius_norm: float = 0
+    frobenius_norm: float | None = None
     #: Solves about this many columns at a time, to limit memory. 0: all.
     batch: int = 0
     #: Sums over ranks add in rank order.

@@ -31,7 +31,7 @@ VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
           .btol = options_.btol.value_or(column.tolerance),
           .error = options_.error,
           .known = {std::ldexp(options_.sigma_min, column.scale.A),
-                    std::ldexp(options_.frobenius_norm, column.scale.A)},
+                    std::ldexp(options_.frobenius_norm.value_or(0), column.scale.A)},
           .x_is_correction = rules_.x_is_correction,
           .largest_norm = std::ldexp(rules_.largest_norm, column.scale.A),
           .epsilon = rules_.epsilon};
