@@ -347,15 +347,15 @@ py::dict dict_of(const DampingCurve& curve) {
 template <Scalar T>
 void bind_error_bounds(py::module_ native) {
   native.def(
-      "error_bounds", [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
-                         const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp, double sigma_min,
-                         double operator_norm) {
+      "error_bounds",
+      [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
+         const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A) {
         SolveReport report;
         for (std::size_t j = 0; j < residual_norms.size(); ++j)
           report.columns.push_back(
               {.residual_norm = residual_norms[j], .normal_residual_norm = gradient_norms.at(j)});
         const py::gil_scoped_release release;
-        return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, operator_norm});
+        return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, norm_A});
       });
   native.def(
       "frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },

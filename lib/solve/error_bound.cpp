@@ -31,11 +31,11 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   agree(X.grid(), "error_bounds", [&](Agreement& agreement) {
     describe_matrix(agreement, "B", B);
     describe_matrix(agreement, "X", X);
-    agreement.on("sigma_min", options.sigma_min).on("the norm of A", options.operator_norm);
+    agreement.on("sigma_min", options.sigma_min).on("the norm of A", options.frobenius_norm);
     for (const double damp : options.damp.values()) agreement.on("a damping", damp);
     for (const double damp : options.damp.values()) require_usable("a damping", damp);
     require_usable("sigma_min", options.sigma_min);
-    require_usable("the norm of A", options.operator_norm);
+    require_usable("the norm of A", options.frobenius_norm);
     require<UsageError>(options.sigma_min == 0 || B.rows() >= X.rows(), "error_bounds: sigma_min is ",
                         options.sigma_min, ", but a matrix of ", B.rows(), " x ", X.rows(),
                         " takes some models to 0");
@@ -46,7 +46,7 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   });
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
-  const KnownOperator A{options.sigma_min, options.operator_norm};
+  const KnownOperator A{options.sigma_min, options.frobenius_norm};
   std::vector<double> bounds;
   for (std::size_t j = 0; j < columns; ++j) {
     const ColumnNorms norms{.tested_norm = report.columns[j].normal_residual_norm,

@@ -165,7 +165,7 @@ TEMPLATE_LIST_TEST_CASE("An error that rounding hides from the gradient is bound
     DistMatrix<T> B(grid, space.layout(1)), X(grid, space.layout(1));
     B.fill([](Index, Index) { return T(1); });
     const SolveReport report = cgls(*A, B, X);
-    const std::vector<double> bounds = error_bounds(report, B, X, {.sigma_min = 3, .operator_norm = 7});
+    const std::vector<double> bounds = error_bounds(report, B, X, {.sigma_min = 3, .frobenius_norm = 7});
     const std::vector<T> found = everywhere(X);
     if (!grid->is_member()) continue;
     CHECK(report.columns[0].normal_residual_norm == 0);  // 3x rounds to 1
@@ -195,11 +195,11 @@ TEST_CASE("Where nothing bounds an error the bound is infinite, and wrong argume
   const DistMatrix<double> B = filled(grid, A->range().layout(nrhs), random_elements<double>(6));
   DistMatrix<double> X(grid, A->domain().layout(nrhs)), none(grid, A->domain().layout(0));
   const SolveReport report = cgls(*A, B, X);
-  for (const double bound : error_bounds(report, B, X, {.operator_norm = 10}))
+  for (const double bound : error_bounds(report, B, X, {.frobenius_norm = 10}))
     CHECK(bound == std::numeric_limits<double>::infinity());
   CHECK_THROWS_AS(error_bounds(report, B, X, {.damp = -1}), UsageError);
   CHECK_THROWS_AS(error_bounds(report, B, X, {.sigma_min = -1}), UsageError);
-  CHECK_THROWS_AS(error_bounds(report, B, X, {.operator_norm = std::nan("")}), UsageError);
+  CHECK_THROWS_AS(error_bounds(report, B, X, {.frobenius_norm = std::nan("")}), UsageError);
   CHECK_THROWS_AS(error_bounds(report, X, B, {.sigma_min = 1}), UsageError);  // more models than data
   CHECK_THROWS_AS(error_bounds(report, B, none, {.damp = 1}), ShapeError);
   CHECK_THROWS_AS(error_bounds(report, B, X, {.damp = {1, 2}}), ShapeError);

@@ -344,18 +344,18 @@ def frobenius_norm(A: Matrix) -> float:
     return float(functions_for(A.dtype).frobenius_norm(A.native))
 
 
-def error_bounds(report: SolveReport, B: Matrix, X: Matrix, operator_norm: float, *, damp: PerColumn = 0,
+def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: float, *, damp: PerColumn = 0,
                  sigma_min: float = 0) -> npt.NDArray[np.float64]:
     """The most that ‖x − x*‖ can be for each column of a least-squares solution. Collective over the grid.
 
-    X and the report come from a solver that was given B and ``damp``. ``operator_norm`` is ‖A‖_F or more, and no
+    X and the report come from a solver that was given B and ``damp``. ``frobenius_norm`` is ‖A‖_F or more, and no
     singular value of A is below ``sigma_min``. One of ``damp`` and ``sigma_min`` must not be 0: else nothing bounds
     the error, and the bounds are infinite. Rounding is part of the bounds, by the model in docs/solvers.md.
     """
     same_type(B, X)
     damps = [float(value) for value in np.atleast_1d(np.asarray(damp, np.float64))]
     return np.asarray(functions_for(X.dtype).error_bounds(
-        report["residual_norms"], report["normal_residual_norms"], B.native, X.native, damps, sigma_min, operator_norm))
+        report["residual_norms"], report["normal_residual_norms"], B.native, X.native, damps, sigma_min, frobenius_norm))
 
 
 class DampingCurve(TypedDict):

@@ -11,10 +11,9 @@ namespace gridlops {
 
 /// What bounds the error of least squares, besides a report.
 struct ErrorBoundOptions {
-  PerColumn damp = 0;  ///< D ≥ 0, as it was solved with
-  double sigma_min =
-      0;  ///< σ ≥ 0: no singular value of A is smaller; only where A has no fewer rows than columns
-  double operator_norm = 0;  ///< ‖A‖_F or more; frobenius_norm() has it where A is a matrix
+  PerColumn damp = 0;    ///< D ≥ 0, as it was solved with
+  double sigma_min = 0;  ///< σ ≥ 0: no singular value of A is smaller; 0 if A has fewer rows than columns
+  double frobenius_norm = 0;  ///< ‖A‖_F or more
 };
 
 /// The most that each ‖x − x*‖ can be, where x* minimises ‖A x − b‖² + D²‖x‖² (collective over the grid; the

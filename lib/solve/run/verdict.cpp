@@ -17,8 +17,8 @@ double ColumnNorms::damped_residual_norm() const { return std::hypot(residual_no
 double ColumnNorms::tested_operator_norm() const { return std::max(operator_norm, damped_operator_norm); }
 
 double error_bound(const ColumnNorms& norms, const KnownOperator& A, double epsilon) {
-  const double root =
-      std::hypot(norms.damp, A.sigma_min);  // √μ; norms are divided, since squares may not fit
+  // Norms are divided by √μ twice, since squares may not fit.
+  const double root = std::hypot(norms.damp, A.sigma_min);
   if (root == 0) return std::numeric_limits<double>::infinity();
   const double of_gradient = norms.tested_norm / root / root,
                hidden_by_products = A.frobenius_norm / root * (norms.residual_norm / root) +
