@@ -13,6 +13,8 @@ namespace gridlops {
 namespace {
 
 constexpr int most_passes = 4;
+/// Blocks that are all kept share buffers of at least this many columns.
+constexpr Index least_buffer_columns = 32;
 
 template <Scalar T>
 constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
@@ -51,8 +53,38 @@ void BlockBasis<T>::describe(const char* name, std::vector<Space> stack, MethodS
 
 template <Scalar T>
 void BlockBasis<T>::reserve(Index columns) {
-  for (const Part& part : parts())
-    part.buffer->reserve(space_.grid->backend(), part.elements(space_.local_rows(), columns));
+  const auto& backend = space_.grid->backend();
+  const Index rows = space_.local_rows();
+  if (keeps_ == Keeps::last_block) {
+    for (const Part& part : parts()) part.buffer->reserve(backend, part.elements(rows, columns));
+    return;
+  }
+  const Index most = std::max(columns, least_buffer_columns);
+  factor_.reserve(backend, most * columns);
+  products_.reserve(backend, most * columns);
+  panel_.reserve(backend, std::min(block_panel_rows, rows) * columns);
+  if (blocks_.empty() || (filled_.back() + columns) * rows > blocks_.back().size()) {
+    blocks_.emplace_back(backend, rows * most);
+    filled_.push_back(0);
+  }
+  candidate_ = {blocks_.size() - 1, filled_.back()};
+}
+
+template <Scalar T>
+DistMatrix<T> BlockBasis<T>::matrix(Place place, Index columns) {
+  const MatrixView<T> all = blocks_[place.buffer].matrix(space_.local_rows(), place.first + columns);
+  return DistMatrix<T>(space_.grid, space_.layout(uncut_columns(columns)),
+                       all.col_block({place.first, columns}));
+}
+
+/// The vectors that the candidate must be orthogonal to.
+template <Scalar T>
+std::vector<DistMatrix<T>> BlockBasis<T>::kept() {
+  std::vector<DistMatrix<T>> vectors;
+  if (keeps_ == Keeps::last_block) vectors.push_back(block());
+  for (std::size_t b = 0; b < filled_.size(); ++b)
+    if (filled_[b] > 0) vectors.push_back(matrix({b, 0}, filled_[b]));
+  return vectors;
 }
 
 /// Copies a small matrix to the backend's memory. Invalidates the previous copy.
@@ -68,13 +100,25 @@ MatrixView<const T> BlockBasis<T>::upload(const Small& small) {
 template <Scalar T>
 DistMatrix<T> BlockBasis<T>::candidate(Index columns) {
   candidate_width_ = columns;
-  return matrix(1 - current_, columns);
+  return matrix(candidate_, columns);
 }
 
 template <Scalar T>
 void BlockBasis<T>::add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y) {
   if (S.rows() == 0 || S.cols() == 0) return;
   kernels().gemm(Op::none, Op::none, to_scalar<T>(alpha), X.local(), upload(S), T(1), Y.local());
+}
+
+template <Scalar T>
+void BlockBasis<T>::add_combination(const Small& S, DistMatrix<T>& Y) {
+  Index first = 0;
+  std::vector<DistMatrix<T>> basis = kept();
+  for (DistMatrix<T>& vectors : basis) {
+    const Index count = std::min(vectors.cols(), S.rows() - first);
+    if (count <= 0) break;
+    add_product(1, vectors.column_slice({0}, uncut_columns(count)), S.row_block({first, count}), Y);
+    first += count;
+  }
 }
 
 /// Appends this rank's share of XᴴY to the numbers.
@@ -120,28 +164,36 @@ std::vector<double>& BlockBasis<T>::local_gram() {
   return numbers_;
 }
 
-/// Makes the candidate W orthogonal to the block U, and returns the Gram matrix of the result, and the
+/// Makes the candidate W orthogonal to what is kept, and returns the Gram matrix of the result, and the
 /// fraction of each squared length there that is rounding.
 template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::project_candidate(const SumOver& sum,
                                                                std::vector<double>& floors) {
   DistMatrix<T> W = candidate(candidate_width_);
-  const ConstDistMatrix<T> U = block();
+  const std::vector<DistMatrix<T>> basis = kept();
   numbers_.clear();
-  add_local_products(U, W);
-  const std::size_t first_gram = numbers_.size();
   add_local_products(W, W);
+  std::vector<std::size_t> first;
+  for (const DistMatrix<T>& U : basis) {
+    first.push_back(numbers_.size());
+    add_local_products(U, W);
+  }
   sum(numbers_);
-  const Small cross = summed_products(0, U.cols(), W.cols());
-  Small gram = summed_products(first_gram, W.cols(), W.cols());
-  add_product(-1, U, cross, W);
-  const Small taken = product(adjoint(cross), cross);
+  Small gram = summed_products(0, W.cols(), W.cols());
+  // If a column lay almost entirely in the basis, the remainder is rounding here. The next pass finds its
+  // length.
+  std::vector<double> least;
+  for (Index j = 0; j < W.cols(); ++j) least.push_back(gram_floor<T> * std::real(gram(j, j)));
+  for (std::size_t b = 0; b < basis.size(); ++b) {
+    const Small cross = summed_products(first[b], basis[b].cols(), W.cols());
+    add_product(-1, basis[b], cross, W);
+    const Small taken = product(adjoint(cross), cross);
+    for (Index j = 0; j < W.cols(); ++j)
+      for (Index i = 0; i < W.cols(); ++i) gram(i, j) -= taken(i, j);
+  }
   for (Index j = 0; j < W.cols(); ++j) {
-    // If a column lay almost entirely in U, the remainder is rounding here. The next pass finds its length.
-    const double least = gram_floor<T> * std::real(gram(j, j));
-    for (Index i = 0; i < W.cols(); ++i) gram(i, j) -= taken(i, j);
-    gram(j, j) = std::max(std::real(gram(j, j)), least);
-    if (least > 0) floors[at(j)] = least / std::real(gram(j, j));
+    gram(j, j) = std::max(std::real(gram(j, j)), least[at(j)]);
+    if (least[at(j)] > 0) floors[at(j)] = least[at(j)] / std::real(gram(j, j));
   }
   return gram;
 }
@@ -187,8 +239,13 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
     K = product(factors.R, K);
     if (pass > 1 && well_conditioned) break;
   }
-  current_ = 1 - current_;
   width_ = candidate_width_;
+  if (keeps_ == Keeps::last_block) {
+    std::swap(block_, candidate_);
+  } else {
+    block_ = candidate_;
+    filled_.back() += width_;
+  }
   return K;
 }
 

@@ -15,23 +15,25 @@ inline constexpr Index block_panel_rows = 1024;
 /// The partition of uncut columns.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
 
-/// An orthonormal block of vectors, and the candidate for the next block, which is nearly orthogonal to it.
-/// The columns of the space are uncut.
+/// An orthonormal block of vectors, and the candidate for the next block, which is nearly orthogonal to it;
+/// or all blocks so far, orthonormal together. The columns of the space are uncut.
 template <Scalar T>
 class BlockBasis {
  public:
   using Small = SmallMatrix<Accumulator<T>>;
+  enum class Keeps { last_block, all_blocks };
 
-  explicit BlockBasis(const Space& space) : space_(space) {}
+  explicit BlockBasis(const Space& space, Keeps keeps = Keeps::last_block)
+      : space_(space), keeps_(keeps), blocks_(keeps == Keeps::last_block ? 2 : 0) {}
 
   /// Describes its memory to the state, and gives the block this name. stack: the spaces that make up its own
   /// as a stack.
   void describe(const char* name, std::vector<Space> stack, MethodState<T>& state);
-  /// Takes the memory for blocks with this many columns.
+  /// Takes the memory for blocks with this many columns; where all are kept, for one more.
   void reserve(Index columns);
 
   Index width() const { return width_; }
-  DistMatrix<T> block() { return matrix(current_, width_); }
+  DistMatrix<T> block() { return matrix(block_, width_); }
   /// The candidate, reduced to its first `columns` columns.
   DistMatrix<T> candidate(Index columns);
   /// Drops the block.
@@ -39,6 +41,8 @@ class BlockBasis {
 
   /// Y ← Y + α X S for a tall X and a small S.
   void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
+  /// Y ← Y + [all blocks] S. S has a row for each vector of the first blocks, and need not have them for all.
+  void add_combination(const Small& S, DistMatrix<T>& Y);
 
   /// Replaces numbers, of which every rank has its share, by their sums over the ranks.
   using SumOver = std::function<void(std::vector<double>&)>;
@@ -46,11 +50,11 @@ class BlockBasis {
   /// Returns this rank's share of the candidate's Gram matrix. Sum the numbers over the ranks before adopt().
   std::vector<double>& local_gram();
   /// Makes the candidate orthonormal and then adopts it as the block. Returns K with candidate = block · K,
-  /// up to rounding and the component in the old block. Directions that are short compared with `norm`, or
-  /// with the candidate's longest column if that is longer, are only rounding and are left out.
+  /// up to rounding and the component in the blocks that are kept. Directions that are short compared with
+  /// `norm`, or with the candidate's longest column if that is longer, are only rounding and are left out.
   ///
   /// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya: Roundoff error analysis of the CholeskyQR2
-  /// algorithm, ETNA 44, 2015). The second pass also orthogonalises against the old block. It takes one
+  /// algorithm, ETNA 44, 2015). The second pass also orthogonalises against what is kept. It takes one
   /// reduction besides the one already made. Up to two more passes, each with one reduction, follow while the
   /// candidate is ill-conditioned.
   Small adopt(const SumOver& sum, double norm);
@@ -62,10 +66,14 @@ class BlockBasis {
     Index (*elements)(Index rows, Index columns);
   };
   std::vector<Part> parts();
+  /// A buffer of blocks, and the first column there.
+  struct Place {
+    std::size_t buffer = 0;
+    Index first = 0;
+  };
 
-  DistMatrix<T> matrix(std::size_t which, Index columns) {
-    return space_.matrix(uncut_columns(columns), blocks_[which]);
-  }
+  DistMatrix<T> matrix(Place place, Index columns);
+  std::vector<DistMatrix<T>> kept();
   MatrixView<const T> upload(const Small& small);
   void add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y);
   Small summed_products(std::size_t first, Index rows, Index cols) const;
@@ -74,8 +82,10 @@ class BlockBasis {
   const Kernels<T>& kernels() const { return space_.grid->backend()->template kernels<T>(); }
 
   Space space_;
-  Buffer<T> blocks_[2];
-  std::size_t current_ = 0;
+  Keeps keeps_;
+  std::vector<Buffer<T>> blocks_;
+  std::vector<Index> filled_;  // where all blocks are kept, the columns of theirs in each buffer
+  Place block_{0, 0}, candidate_{1, 0};
   Index width_ = 0, candidate_width_ = 0;
   Buffer<T> factor_, products_, panel_;
   std::vector<T> host_;

@@ -20,12 +20,14 @@ namespace gridlops {
 /// as its QR factorisation grows, with one column of β per right-hand side: LSQR with matrices in place of
 /// scalars (Paige, Saunders: LSQR, ACM TOMS 8, 1982, §4; Karimi, Toutounian: The block least squares method
 /// for solving nonsymmetric linear systems with multiple right-hand sides, Appl. Math. Comput. 177, 2006).
+/// With damping, ‖B y − E₁β‖² + D²‖y‖².
 template <Scalar S>
 class BlockScalars {
  public:
   using Small = SmallMatrix<S>;
 
-  void begin(const Small& L, Small beta) {
+  void begin(const Small& L, Small beta, double damp = 0) {
+    damp_ = damp;
     rho_bar_ = adjoint(L);
     phi_bar_ = std::move(beta);
     theta_ = Small();
@@ -38,9 +40,16 @@ class BlockScalars {
     // extend() applies the reflections to Lᵢ₊₁, which is not yet known here.
     step_rows_ = rho_bar_.cols();
     upper_rows_ = rho_bar_.rows();
-    reflections_.emplace(stacked(rho_bar_, K));
+    Small below = K;
+    if (damp_ != 0) {
+      Small D = Small::identity(step_rows_);
+      for (Index i = 0; i < step_rows_; ++i) D(i, i) = damp_;
+      below = stacked(K, D);
+    }
+    damped_rows_ = below.rows() - K.rows();
+    reflections_.emplace(stacked(rho_bar_, below));
     rho_inverse_ = inverse_upper(reflections_->upper(), smallest);
-    turned_ = reflections_->apply_adjoint(stacked(phi_bar_, Small(K.rows(), phi_bar_.cols())));
+    turned_ = reflections_->apply_adjoint(stacked(phi_bar_, Small(below.rows(), phi_bar_.cols())));
     phi_ = turned_.row_block({0, step_rows_});
   }
   // Then Pᵢ = (Vᵢ − Pᵢ₋₁ θᵢ) ρᵢ⁻¹, x += Pᵢ φᵢ.
@@ -51,7 +60,9 @@ class BlockScalars {
 
   /// Appends Lᵢ₊₁.
   void extend(const Small& L) {
-    const Small below = reflections_->apply_adjoint(stacked(Small(upper_rows_, L.rows()), adjoint(L)));
+    const Small of_next =
+        stacked(stacked(Small(upper_rows_, L.rows()), adjoint(L)), Small(damped_rows_, L.rows()));
+    const Small below = reflections_->apply_adjoint(of_next);
     const Range rest{step_rows_, below.rows() - step_rows_};
     theta_ = below.row_block({0, step_rows_});
     rho_bar_ = below.row_block(rest);
@@ -65,7 +76,7 @@ class BlockScalars {
     archive.visit_list(settled_);
   }
 
-  /// ‖b − Ax‖² and ‖Aᴴ(b − Ax)‖² of right-hand side j.
+  /// ‖b − Ax‖² + D²‖x‖² and ‖Aᴴ(b − Ax) − D²x‖² of right-hand side j.
   double residual_squared(Index j) const { return settled_[at(j)] + phi_bar_.column_norm_squared(j); }
   double gradient_squared(Index j) const { return gradient_.column_norm_squared(j); }
 
@@ -86,7 +97,8 @@ class BlockScalars {
   }
 
   Small rho_bar_, phi_bar_, theta_, rho_inverse_, phi_, turned_, gradient_;
-  Index step_rows_ = 0, upper_rows_ = 0;
+  double damp_ = 0;  // D
+  Index step_rows_ = 0, upper_rows_ = 0, damped_rows_ = 0;
   std::optional<HouseholderQr<S>> reflections_;
   std::vector<double> settled_;  // the final part of the squared residuals
 };

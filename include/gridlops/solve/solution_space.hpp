@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops {
+
+struct SpaceOptions {
+  std::vector<double> damps;          ///< D ≥ 0, for which every right-hand side is to be solved
+  std::optional<double> tolerance{};  ///< T, as of cgls(); if unset, what cgls() takes
+  Index max_dimension = 0;            ///< the most vectors that the space keeps; 0: the columns of A
+  bool has_probe = false;             ///< for DampingRule::gcv: solves for gcv_probe(), too
+};
+
+/// Why a space has its dimension.
+enum class SpaceEnd {
+  converged,        ///< it has the solutions, to the tolerance or to rounding
+  complete,         ///< A and Aᴴ lead no further: it has the solutions
+  dimension_limit,  ///< SpaceOptions::max_dimension
+  non_finite        ///< numbers left the range of their type, or A or B has NaN or infinity
+};
+/// "converged", "complete", …
+GRIDLOPS_EXPORT const char* name_of(SpaceEnd end);
+
+/// One space that has the solutions of all right-hand sides for all dampings. A sweep of d dampings over r
+/// right-hand sides costs products with one block of r columns per step, where d·r columns would each have a
+/// Krylov space of their own.
+///
+/// Block bidiagonalisation from B (Golub, Luk, Overton, ACM TOMS 7, 1981), with V orthogonalised against all
+/// of itself and U by the recurrence alone (Simon, Zha: Low-rank matrix approximation using the Lanczos
+/// bidiagonalization process, SIAM J. Sci. Comput. 21, 2000): A V = U K, where K is block bidiagonal and
+/// small. For each D, x = V y with the y that minimises ‖K y − Uᴴb‖² + D²‖y‖². Norms of x, of the residual
+/// and of the gradient follow from K and y without products. The ranks share the dampings among them.
+///
+/// It keeps V: dimension() columns in A's domain, next to two blocks of r columns of data. The operator's
+/// columns must be uncut (Algorithm::stationary_a).
+template <Scalar T>
+class GRIDLOPS_EXPORT SolutionSpace {
+ public:
+  /// Builds the space (collective over the grid). Each step multiplies at most B.cols() columns with A and as
+  /// many with Aᴴ, until the gradient of every right-hand side is at most T/2·‖Aᴴb‖ for every D. Throws
+  /// ShapeError or UsageError on all ranks before anything is sent, and OutOfMemory on all.
+  SolutionSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
+  SolutionSpace(SolutionSpace&&) noexcept;
+  SolutionSpace& operator=(SolutionSpace&&) noexcept;
+  ~SolutionSpace();
+
+  Index dimension() const;
+  /// The columns that were multiplied with A or Aᴴ.
+  Index products() const;
+  SpaceEnd end() const;
+
+  /// The curve of each right-hand side over the dampings, with the choice of the rule. The norms are those of
+  /// the projected problems: no product with A confirms them. noise: of each right-hand side, for
+  /// DampingRule::discrepancy. Not collective; empty on idle ranks. Throws UsageError for gcv without
+  /// SpaceOptions::has_probe, and ShapeError if there is neither one noise nor one for each.
+  std::vector<DampingCurve> curves(DampingRule rule = DampingRule::lcurve, const PerColumn& noise = 0) const;
+
+  /// Solves for the B of the constructor with options.damp, one D or one for each column, of SpaceOptions or
+  /// others (collective over the grid): cgls() from the solution in the space. Norms and verdicts are thus
+  /// those of cgls(), recomputed from their definitions. It iterates where the space is not enough. Throws
+  /// UsageError on all ranks if B is not that B, by its norms, or options.initial_guess is set.
+  SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
+
+ private:
+  class Construction;
+  std::unique_ptr<Construction> built_;
+};
+
+}  // namespace gridlops

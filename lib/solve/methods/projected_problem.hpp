@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "base/numbers.hpp"
+#include "solve/methods/block_scalars.hpp"
+
+namespace gridlops {
+
+/// The blocks of the bidiagonalisation A V = U B, Aᴴ U = V [Bᴴ, L₊ᴴ…] that block_scalars.hpp shows, and what
+/// follows from them for the x = V y that minimise ‖A x − b‖² + D²‖x‖² for b = U₁ β and any D.
+template <Scalar S>
+class ProjectedProblem {
+ public:
+  using Small = SmallMatrix<S>;
+
+  void begin(Small beta, Small L) {
+    beta_ = std::move(beta);
+    L_ = {std::move(L)};
+    K_.clear();
+  }
+  /// Appends the columns [Lᴴ; K] of the last L to B, and keeps the L that follows.
+  void extend(Small K, Small L) {
+    K_.push_back(std::move(K));
+    L_.push_back(std::move(L));
+  }
+
+  /// The number of columns of B.
+  Index dimension() const {
+    Index columns = 0;
+    for (const Small& K : K_) columns += K.cols();
+    return columns;
+  }
+
+  /// The QR factorisation of [B; D·I], so far.
+  BlockScalars<S> factored(double damp, double smallest) const {
+    BlockScalars<S> scalars;
+    scalars.begin(L_.front(), beta_, damp);
+    for (std::size_t i = 0; i < K_.size(); ++i) {
+      scalars.eliminate(K_[i], smallest);
+      scalars.extend(L_[i + 1]);
+    }
+    return scalars;
+  }
+
+  /// One column for each of β, and the norms of x, b − Ax and Aᴴ(b − Ax) − D²x.
+  struct Solution {
+    Small y;
+    std::vector<double> x, residual, gradient;
+  };
+
+  /// The solutions for one D. Does not use directions that A maps to vectors of length at most `smallest`.
+  Solution solve(double damp, double smallest) const {
+    struct Step {
+      Small rho_inverse, theta, phi;
+    };
+    std::vector<Step> steps;
+    BlockScalars<S> scalars;
+    scalars.begin(L_.front(), beta_, damp);
+    for (std::size_t i = 0; i < K_.size(); ++i) {
+      scalars.eliminate(K_[i], smallest);
+      steps.push_back({scalars.rho_inverse(), {}, scalars.phi()});
+      scalars.extend(L_[i + 1]);
+      steps.back().theta = scalars.theta();
+    }
+    std::vector<Small> y(steps.size());
+    for (std::size_t i = steps.size(); i-- > 0;) {  // ρᵢ yᵢ = φᵢ − θᵢ₊₁ yᵢ₊₁
+      Small right = std::move(steps[i].phi);
+      if (i + 1 < steps.size()) subtract(product(steps[i].theta, y[i + 1]), right);
+      y[i] = product(steps[i].rho_inverse, right);
+    }
+    Solution solution{Small(dimension(), beta_.cols()), {}, {}, {}};
+    Index first = 0;
+    for (const Small& block : y) {
+      for (Index j = 0; j < block.cols(); ++j)
+        std::copy_n(block.column(j), block.rows(), solution.y.column(j) + first);
+      first += block.rows();
+    }
+    const std::vector<double> residual = residual_squares(y);
+    for (Index j = 0; j < beta_.cols(); ++j) {
+      solution.x.push_back(std::sqrt(solution.y.column_norm_squared(j)));
+      solution.residual.push_back(std::sqrt(residual[at(j)]));
+      solution.gradient.push_back(std::sqrt(scalars.gradient_squared(j)));
+    }
+    return solution;
+  }
+
+ private:
+  static void subtract(const Small& A, Small& B) {
+    for (Index j = 0; j < B.cols(); ++j)
+      for (Index i = 0; i < B.rows(); ++i) B(i, j) -= A(i, j);
+  }
+
+  /// The squared lengths of the columns of E₁β − B y, whose blocks are β − L₁ᴴ y₁ and −Kᵢ yᵢ − Lᵢ₊₁ᴴ yᵢ₊₁.
+  std::vector<double> residual_squares(const std::vector<Small>& y) const {
+    std::vector<double> squares(at(beta_.cols()), 0.0);
+    for (std::size_t i = 0; i <= y.size(); ++i) {
+      Small part = i == 0 ? beta_ : Small(K_[i - 1].rows(), beta_.cols());
+      if (i > 0) subtract(product(K_[i - 1], y[i - 1]), part);
+      if (i < y.size()) subtract(product(adjoint(L_[i]), y[i]), part);
+      for (Index j = 0; j < part.cols(); ++j) squares[at(j)] += part.column_norm_squared(j);
+    }
+    return squares;
+  }
+
+  Small beta_;
+  std::vector<Small> L_, K_;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve/solution_space.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "dist/column_powers.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "ops/operator/library_operator.hpp"
+#include "solve/methods/block_basis.hpp"
+#include "solve/methods/projected_problem.hpp"
+#include "solve/option_checks.hpp"
+#include "solve/run/column_method.hpp"
+
+namespace gridlops {
+
+namespace {
+
+bool all_finite(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
+}
+
+}  // namespace
+
+const char* name_of(SpaceEnd end) {
+  switch (end) {
+    case SpaceEnd::converged:
+      return "converged";
+    case SpaceEnd::complete:
+      return "complete";
+    case SpaceEnd::dimension_limit:
+      return "dimension_limit";
+    case SpaceEnd::non_finite:
+      break;
+  }
+  return "non_finite";
+}
+
+/// U₁ β = B,  V₁ L₁ = Aᴴ U₁,    U₊ K = A V − U Lᴴ,  V₊ L₊ = Aᴴ U₊ − V Kᴴ.
+///
+/// Columns of B enter U₁ scaled to ‖b‖ = 1. They are first multiplied by powers of two, which curves and x
+/// get back.
+template <Scalar T>
+class SolutionSpace<T>::Construction {
+  using S = Accumulator<T>;
+  using Small = SmallMatrix<S>;
+  static constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+
+ public:
+  Construction(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
+
+  Index dimension() const { return projected_.dimension(); }
+  Index products() const { return products_; }
+  SpaceEnd end() const { return end_; }
+  std::vector<DampingCurve> curves(DampingRule rule, const PerColumn& noise) const;
+  SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options);
+
+ private:
+  /// The norms of x, of the residual and of the gradient for each D and column, D by D.
+  struct Norms {
+    std::vector<double> x, residual, gradient;
+  };
+
+  Communicator& comm() const { return A_->domain().grid->comm(); }
+  Index columns() const { return std::ssize(powers_); }
+  double smallest() const { return epsilon * norm_; }
+  void build(const ConstDistMatrix<T>& B);
+  Small begin(const ConstDistMatrix<T>& B);
+  std::optional<SpaceEnd> grow(BlockScalars<S>& scalars);
+  bool grow_u(Small& K);
+  bool grow_v(const Small& K, Small& L);
+  bool adopt(BlockBasis<T>& basis, double norm, Small& factor);
+  bool is_solved(Index column, double damp, double damped_residual, double gradient) const;
+  bool is_solved(const BlockScalars<S>& scalars, double damp) const;
+  std::optional<double> unsolved_damp() const;
+  void evaluate();
+  Small combinations(const PerColumn& damp, Index columns);
+
+  const OperatorPtr<T> A_;
+  const SpaceOptions options_;
+  double tolerance_ = 0;
+  std::vector<int> powers_;                      // column j of B is multiplied by 2^−power
+  std::vector<double> data_norms_, references_;  // then its ‖b‖ and ‖Aᴴb‖
+  BlockBasis<T> u_, v_;
+  ProjectedProblem<S> projected_;
+  Small L_;          // the last one
+  double norm_ = 0;  // a lower bound of ‖A‖
+  Index products_ = 0;
+  SpaceEnd end_ = SpaceEnd::complete;
+  Norms norms_;
+};
+
+template <Scalar T>
+SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
+                                             const SpaceOptions& options)
+    : A_(std::move(A)),
+      options_(options),
+      tolerance_(options.tolerance.value_or(default_tolerance(scalar_type_of<T>))),
+      u_(A_->range()),
+      v_(A_->domain(), BlockBasis<T>::Keeps::all_blocks) {
+  agree(B.grid(), "SolutionSpace", [&](Agreement& agreement) {
+    describe_operator(agreement, *A_);
+    describe_matrix(agreement, "B", B);
+    agreement.on("the tolerance", tolerance_)
+        .on("the largest dimension", options.max_dimension)
+        .on("the probe", options.has_probe);
+    for (const double damp : options.damps) agreement.on("a damping", damp);
+    A_->range().require_contains(B, "SolutionSpace: B");
+    const Space& space = A_->domain();
+    require<ShapeError>(space.grid->parts(space.columns) == 1,
+                        "SolutionSpace: right-hand sides that share a space must lie together, but the "
+                        "operator's are cut along ",
+                        name_of(space.columns), " into ", space.grid->parts(space.columns),
+                        " parts; make it with Algorithm::stationary_a");
+    require<UsageError>(!options.damps.empty(), "SolutionSpace: there is no damping; 0 is one");
+    for (const double damp : options.damps)
+      require<UsageError>(damp >= 0 && std::isfinite(damp), "SolutionSpace: a damping is ", damp,
+                          "; it must be a finite number ≥ 0");
+    require<UsageError>(tolerance_ >= 0 && std::isfinite(tolerance_), "SolutionSpace: the tolerance is ",
+                        tolerance_, "; it must be a finite number ≥ 0");
+    require<UsageError>(options.max_dimension >= 0, "SolutionSpace: max_dimension is ", options.max_dimension,
+                        "; it must be ≥ 0");
+  });
+  if (B.grid()->is_member()) build(B);
+}
+
+template <Scalar T>
+void SolutionSpace<T>::Construction::build(const ConstDistMatrix<T>& B) {
+  const TraceRegion region("solution space");
+  FailureScope failures;
+  Small beta = begin(B);
+  const bool is_finite = grow_v(Small(), L_);
+  projected_.begin(std::move(beta), L_);
+  // The smallest D converges last, but for rounding.
+  double watched = *std::min_element(options_.damps.begin(), options_.damps.end());
+  BlockScalars<S> scalars = projected_.factored(watched, smallest());
+  for (Index j = 0; j < columns(); ++j) references_.push_back(std::sqrt(scalars.gradient_squared(j)));
+  std::optional<SpaceEnd> end;
+  if (!is_finite) end = SpaceEnd::non_finite;
+  while (!end) {
+    if (is_solved(scalars, watched)) {
+      evaluate();
+      if (const std::optional<double> unsolved = unsolved_damp()) {
+        watched = *unsolved;
+        scalars = projected_.factored(watched, smallest());
+      } else {
+        end_ = SpaceEnd::converged;
+        return;
+      }
+    }
+    end = grow(scalars);
+  }
+  end_ = *end;
+  evaluate();
+}
+
+/// Makes U₁ from the columns of B that are finite and not 0, and returns β with all columns.
+template <Scalar T>
+typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::begin(
+    const ConstDistMatrix<T>& B) {
+  const Index count = B.cols() + (options_.has_probe ? 1 : 0);
+  attempt(comm(), [&] {
+    u_.reserve(count);
+    v_.reserve(count);
+  });
+  DistMatrix<T> R = u_.candidate(count), data = R.column_slice({0}, B.layout().cols.partition);
+  copy(B, data);
+  if (options_.has_probe)
+    R.column_slice({B.cols()}, uncut_columns(1)).fill([](Index i, Index) {
+      return T(static_cast<Real<T>>(gcv_probe(i)));
+    });
+  powers_ = powers_of_columns(R);
+  std::vector<int> opposite;
+  for (const int power : powers_) opposite.push_back(-power);
+  multiply_by_powers(R, opposite);
+  data_norms_ = column_norms(R);
+  ColumnScalars inverses(count);
+  std::vector<Index> chosen;
+  for (Index j = 0; j < count; ++j) {
+    if (!(data_norms_[at(j)] > 0) || !std::isfinite(data_norms_[at(j)])) continue;
+    inverses[j] = 1 / data_norms_[at(j)];
+    chosen.push_back(j);
+  }
+  R *= inverses;
+  const Kernels<T>& kernels = R.grid()->backend()->template kernels<T>();
+  for (std::size_t c = 0; c < chosen.size(); ++c) {
+    const auto to = static_cast<Index>(c);
+    if (to != chosen[c]) kernels.copy(R.local().col_block({chosen[c], 1}), R.local().col_block({to, 1}));
+  }
+  u_.candidate(std::ssize(chosen));
+  Small K;
+  adopt(u_, 0, K);
+  Small beta(K.rows(), count);
+  for (std::size_t c = 0; c < chosen.size(); ++c)
+    for (Index i = 0; i < K.rows(); ++i)
+      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * data_norms_[at(chosen[c])];
+  return beta;
+}
+
+/// Appends a block to the space, unless something ends it.
+template <Scalar T>
+std::optional<SpaceEnd> SolutionSpace<T>::Construction::grow(BlockScalars<S>& scalars) {
+  if (u_.width() == 0 || v_.width() == 0) return SpaceEnd::complete;
+  if (options_.max_dimension > 0 && dimension() + v_.width() > options_.max_dimension)
+    return SpaceEnd::dimension_limit;
+  Small K, L;
+  if (!grow_u(K) || !grow_v(K, L)) return SpaceEnd::non_finite;
+  scalars.eliminate(K, smallest());
+  scalars.extend(L);
+  projected_.extend(std::move(K), L);
+  L_ = std::move(L);
+  return std::nullopt;
+}
+
+/// U₊ K = A V − U Lᴴ. False if that is not finite.
+template <Scalar T>
+bool SolutionSpace<T>::Construction::grow_u(Small& K) {
+  DistMatrix<T> Z = u_.candidate(v_.width());
+  A_->apply(T(1), v_.block(), T(0), Z);
+  products_ += v_.width();
+  u_.add_product(-1, u_.block(), adjoint(L_), Z);
+  if (!adopt(u_, norm_, K)) return false;
+  for (Index i = 0; i < K.cols(); ++i)  // ‖A v‖ ≤ ‖A‖
+    norm_ = std::max(norm_, std::sqrt(K.column_norm_squared(i)));
+  return true;
+}
+
+/// V₊ L₊ = Aᴴ U₊ − V Kᴴ. False if that is not finite.
+template <Scalar T>
+bool SolutionSpace<T>::Construction::grow_v(const Small& K, Small& L) {
+  L = Small(0, u_.width());
+  attempt(comm(), [&] { v_.reserve(u_.width()); });
+  const DistMatrix<T> last = v_.width() > 0 ? v_.block() : DistMatrix<T>();
+  DistMatrix<T> W = v_.candidate(u_.width());
+  A_->apply_adjoint(T(1), u_.block(), T(0), W);
+  products_ += u_.width();
+  if (K.cols() > 0) v_.add_product(-1, last, adjoint(K), W);
+  if (!adopt(v_, norm_, L)) return false;
+  for (Index i = 0; i < L.cols(); ++i) norm_ = std::max(norm_, std::sqrt(L.column_norm_squared(i)));
+  return true;
+}
+
+/// Replaces the block by its candidate = block · factor. False if the candidate is not finite.
+template <Scalar T>
+bool SolutionSpace<T>::Construction::adopt(BlockBasis<T>& basis, double norm, Small& factor) {
+  const auto sum = [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); };
+  std::vector<double>& gram = basis.local_gram();
+  sum(gram);
+  if (!all_finite(gram)) return false;
+  factor = basis.adopt(sum, norm);
+  return true;
+}
+
+/// Whether the gradient is within half the tolerance, which leaves the rest to rounding, or is rounding.
+template <Scalar T>
+bool SolutionSpace<T>::Construction::is_solved(Index column, double damp, double damped_residual,
+                                               double gradient) const {
+  return gradient <=
+         std::max(0.5 * tolerance_ * references_[at(column)], epsilon * (norm_ + damp) * damped_residual);
+}
+
+template <Scalar T>
+bool SolutionSpace<T>::Construction::is_solved(const BlockScalars<S>& scalars, double damp) const {
+  for (Index j = 0; j < columns(); ++j)
+    if (!is_solved(j, damp, std::sqrt(scalars.residual_squared(j)), std::sqrt(scalars.gradient_squared(j))))
+      return false;
+  return true;
+}
+
+template <Scalar T>
+std::optional<double> SolutionSpace<T>::Construction::unsolved_damp() const {
+  std::size_t place = 0;
+  for (const double damp : options_.damps)
+    for (Index j = 0; j < columns(); ++j, ++place)
+      if (!is_solved(j, damp, std::hypot(norms_.residual[place], damp * norms_.x[place]),
+                     norms_.gradient[place]))
+        return damp;
+  return std::nullopt;
+}
+
+/// Computes the norms for all D, each on one rank.
+template <Scalar T>
+void SolutionSpace<T>::Construction::evaluate() {
+  const std::size_t each = at(columns()), all = options_.damps.size() * each;
+  std::vector<double> numbers(3 * all, 0.0);
+  FailureScope failures;
+  failures.run([&] {
+    for (std::size_t d = at(comm().rank()); d < options_.damps.size(); d += at(comm().size())) {
+      const auto solution = projected_.solve(options_.damps[d], smallest());
+      const auto place = numbers.begin() + static_cast<std::ptrdiff_t>(d * each);
+      std::copy(solution.x.begin(), solution.x.end(), place);
+      std::copy(solution.residual.begin(), solution.residual.end(), place + static_cast<std::ptrdiff_t>(all));
+      std::copy(solution.gradient.begin(), solution.gradient.end(),
+                place + static_cast<std::ptrdiff_t>(2 * all));
+    }
+  });
+  failures.reduce(comm(), numbers);
+  const auto part = [&](std::size_t k) {
+    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(k * all);
+    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(all));
+  };
+  norms_ = {part(0), part(1), part(2)};
+}
+
+template <Scalar T>
+std::vector<DampingCurve> SolutionSpace<T>::Construction::curves(DampingRule rule,
+                                                                 const PerColumn& noise) const {
+  const Index count = columns() - (options_.has_probe ? 1 : 0);
+  require<UsageError>(rule != DampingRule::gcv || options_.has_probe,
+                      "SolutionSpace: gcv needs a space with SpaceOptions::has_probe");
+  require<ShapeError>(noise.is_one() || std::ssize(noise.values()) == count, "SolutionSpace: there are ",
+                      count, " right-hand sides, and the norms of ", noise.values().size(), " noises");
+  std::vector<DampingCurve> curves(at(count));
+  for (Index j = 0; j < count; ++j) {
+    DampingCurve& curve = curves[at(j)];
+    curve.rule = rule;
+    curve.noise = noise[j];
+    for (std::size_t d = 0; d < options_.damps.size(); ++d) {
+      const double damp = options_.damps[d];
+      const auto damped_residual = [&](std::size_t place) {
+        return std::hypot(norms_.residual[place], damp * norms_.x[place]);
+      };
+      const auto is_solved_at = [&](Index column, std::size_t place) {
+        return is_solved(column, damp, damped_residual(place), norms_.gradient[place]);
+      };
+      const std::size_t place = d * at(columns()) + at(j), of_probe = (d + 1) * at(columns()) - 1;
+      curve.points.push_back({damp, std::ldexp(norms_.residual[place], powers_[at(j)]),
+                              std::ldexp(norms_.x[place], powers_[at(j)]),
+                              is_solved_at(j, place) ? StopReason::converged : StopReason::iteration_limit});
+      if (rule == DampingRule::gcv && is_solved_at(columns() - 1, of_probe))
+        curve.points.back().free_dimensions = std::pow(damped_residual(of_probe), 2);
+    }
+    choose_damping(curve);
+  }
+  return curves;
+}
+
+template <Scalar T>
+SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                                  SolveOptions options) {
+  const Index count = columns() - (options_.has_probe ? 1 : 0);
+  agree(B.grid(), "SolutionSpace::solve", [&](Agreement& agreement) {
+    describe_problem(agreement, B, X, options);
+    A_->require_operands(X, B, "SolutionSpace::solve");
+    require<UsageError>(!options.initial_guess, "SolutionSpace::solve: the space gives the initial guess");
+    require<ShapeError>(!B.grid()->is_member() || B.cols() == count, "SolutionSpace::solve: B has ", B.cols(),
+                        " columns, and the space is for ", count);
+    check_options("SolutionSpace::solve", row_of(Solver::cgls).features, options, B.cols());
+  });
+  if (B.grid()->is_member()) {
+    const std::vector<double> norms = column_norms(B);
+    for (Index j = 0; j < count; ++j) {
+      const double before = std::ldexp(data_norms_[at(j)], powers_[at(j)]);
+      require<UsageError>(std::abs(norms[at(j)] - before) <= 100 * epsilon * before || !std::isfinite(before),
+                          "SolutionSpace::solve: column ", j, " of B has the norm ", norms[at(j)],
+                          ", and the space is for one of ", before);
+    }
+    X.set_zero();
+    v_.add_combination(combinations(options.damp, count), X);
+    multiply_by_powers(X, std::vector<int>(powers_.begin(), powers_.begin() + count));
+  }
+  options.initial_guess = true;
+  if (!options.tolerance && options.error == 0) options.tolerance = tolerance_;
+  return gridlops::solve(Solver::cgls, *A_, B, X, options);
+}
+
+/// The y of these columns, each D computed on one rank.
+template <Scalar T>
+typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::combinations(
+    const PerColumn& damp, Index columns) {
+  std::map<double, std::vector<Index>> columns_of;
+  for (Index j = 0; j < columns; ++j) columns_of[damp[j]].push_back(j);
+  Small Y(dimension(), columns);
+  FailureScope failures;
+  std::vector<double> numbers(at(Y.rows() * Y.cols()) * sizeof(S) / sizeof(double), 0.0);
+  auto* const elements = reinterpret_cast<S*>(numbers.data());
+  failures.run([&] {
+    int next = 0;
+    for (const auto& [each, of_each] : columns_of) {
+      if (next++ % comm().size() != comm().rank()) continue;
+      const Small y = projected_.solve(each, smallest()).y;
+      for (const Index j : of_each) std::copy_n(y.column(j), y.rows(), elements + j * y.rows());
+    }
+  });
+  failures.reduce(comm(), numbers);
+  std::copy_n(reinterpret_cast<const S*>(numbers.data()), Y.rows() * Y.cols(), Y.column(0));
+  return Y;
+}
+
+template <Scalar T>
+SolutionSpace<T>::SolutionSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options)
+    : built_(std::make_unique<Construction>(std::move(A), B, options)) {}
+template <Scalar T>
+SolutionSpace<T>::SolutionSpace(SolutionSpace&&) noexcept = default;
+template <Scalar T>
+SolutionSpace<T>& SolutionSpace<T>::operator=(SolutionSpace&&) noexcept = default;
+template <Scalar T>
+SolutionSpace<T>::~SolutionSpace() = default;
+
+template <Scalar T>
+Index SolutionSpace<T>::dimension() const {
+  return built_->dimension();
+}
+template <Scalar T>
+Index SolutionSpace<T>::products() const {
+  return built_->products();
+}
+template <Scalar T>
+SpaceEnd SolutionSpace<T>::end() const {
+  return built_->end();
+}
+template <Scalar T>
+std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerColumn& noise) const {
+  return built_->curves(rule, noise);
+}
+template <Scalar T>
+SolveReport SolutionSpace<T>::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                    SolveOptions options) const {
+  return built_->solve(B, X, std::move(options));
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class SolutionSpace<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
