@@ -32,11 +32,14 @@ struct ProductArguments {
 
 /// Many dampings in one solve.
 struct SweepArguments {
-  std::string damps;  ///< a file, or FIRST:LAST:COUNT; empty: there is one damping
+  std::string damps;            ///< a file, or FIRST:LAST:COUNT; empty: there is one damping
+  std::string way = "columns";  ///< or "space": all right-hand sides and dampings have one
   DampingRule rule = DampingRule::none;
   std::optional<double> noise;
   std::string save = "all";  ///< or "chosen"
   std::string curve;
+
+  bool in_space() const { return way == "space"; }
 };
 
 struct SolveArguments {

@@ -52,5 +52,6 @@ PYBIND11_MODULE(_native, native) {
   bind_operators(native);
   bind_array_operators(native);
   bind_solvers(native);
+  bind_sweeps(native);
   bind_files(native);
 }

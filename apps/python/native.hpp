@@ -102,6 +102,7 @@ void bind_dlpack(py::module_& native);
 void bind_operators(py::module_& native);
 void bind_array_operators(py::module_& native);
 void bind_solvers(py::module_& native);
+void bind_sweeps(py::module_& native);
 void bind_files(py::module_& native);
 
 /// The caller's array as a block of this type. Throws UsageError unless its columns lie one after the other.

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/solve/damping_curve.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
@@ -15,9 +14,9 @@
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/sparse_solver.hpp"
 #include "native.hpp"
+#include "reports.hpp"
 
 namespace gridlops::python {
-namespace {
 
 py::dict dict_of(const SolveReport& report) {
   py::dict result;
@@ -71,6 +70,8 @@ py::dict dict_of(const SolveReport& report) {
   result["guard_products"] = report.guard_products;
   return result;
 }
+
+namespace {
 
 /// The argument of a callback. The callback may query it only while it runs.
 struct Iteration {
@@ -192,21 +193,6 @@ void bind_observers(py::module_& native) {
       .def("copy_to", copy_iterate);
 }
 
-template <class Enum>
-Enum parse(const std::string& name, std::initializer_list<Enum> all, const char* what) {
-  std::string names;
-  for (const Enum value : all) {
-    if (name == name_of(value)) return value;
-    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
-  }
-  throw UsageError("there is no " + std::string(what) + " '" + name + "': take one of " + names);
-}
-
-PerColumn per_column(const py::object& value) {
-  if (!py::hasattr(value, "__len__")) return value.cast<double>();
-  return value.cast<std::vector<double>>();
-}
-
 template <class Value>
 void set(Value& field, const py::object& value) {
   field = value.cast<Value>();
@@ -273,17 +259,6 @@ void bind_options(py::module_& native) {
       });
 }
 
-/// Calls a solver without holding the interpreter's lock, and returns its report for Python.
-template <class Solve>
-py::dict report_of(Solve&& solve) {
-  SolveReport report;
-  {
-    const py::gil_scoped_release release;
-    report = solve();
-  }
-  return dict_of(report);
-}
-
 /// A proximal operator, as Python holds it.
 template <Scalar T>
 struct Proximal {
@@ -307,43 +282,6 @@ void bind_solve(py::module_ native) {
       });
 }
 
-/// The parts of a report that damping_curve() needs.
-SolveReport report_of(const std::vector<double>& residual_norms, const std::vector<std::string>& reasons) {
-  using enum StopReason;
-  SolveReport report;
-  for (const std::string& name : reasons) {
-    ColumnReport& column = report.columns.emplace_back();
-    column.reason = parse(
-        name,
-        {converged, stagnated, iteration_limit, condition_limit, user_stop, breakdown, non_finite, corrupted},
-        "verdict");
-    column.residual_norm = residual_norms.at(report.columns.size() - 1);
-  }
-  return report;
-}
-
-py::dict dict_of(const DampingCurve& curve) {
-  std::vector<double> damps, residual_norms, x_norms, merits;
-  std::vector<std::string> reasons;
-  for (const CurvePoint& point : curve.points) {
-    damps.push_back(point.damp);
-    residual_norms.push_back(point.residual_norm);
-    x_norms.push_back(point.x_norm);
-    merits.push_back(point.merit);
-    reasons.emplace_back(name_of(point.reason));
-  }
-  py::dict result;
-  result["rule"] = name_of(curve.rule);
-  result["damps"] = damps;
-  result["residual_norms"] = residual_norms;
-  result["x_norms"] = x_norms;
-  result["merits"] = merits;
-  result["reasons"] = reasons;
-  result["chosen"] = curve.chosen;
-  result["remark"] = curve.remark;
-  return result;
-}
-
 template <Scalar T>
 void bind_error_bounds(py::module_ native) {
   native.def(
@@ -360,23 +298,6 @@ void bind_error_bounds(py::module_ native) {
   native.def(
       "frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },
       py::call_guard<py::gil_scoped_release>());
-}
-
-template <Scalar T>
-void bind_damping_curve(py::module_ native) {
-  native.def("damping_curve", [](const std::vector<double>& damps, const std::vector<double>& residual_norms,
-                                 const std::vector<std::string>& reasons, const Matrix<T>& X,
-                                 const std::string& rule, double noise) {
-    using enum DampingRule;
-    const SolveReport report = report_of(residual_norms, reasons);
-    const DampingRule chosen_by = parse(rule, {none, lcurve, discrepancy, gcv}, "rule for dampings");
-    DampingCurve curve;
-    {
-      const py::gil_scoped_release release;
-      curve = damping_curve<T>(damps, report, X.matrix, chosen_by, noise);
-    }
-    return dict_of(curve);
-  });
 }
 
 template <Scalar T>
@@ -482,7 +403,6 @@ void bind_inversion(py::module_ native) {
 template <Scalar T>
 void bind_type(py::module_ native) {
   bind_solve<T>(native);
-  bind_damping_curve<T>(native);
   bind_error_bounds<T>(native);
   bind_penalties<T>(native);
   bind_inversion<T>(native);
@@ -491,7 +411,6 @@ void bind_type(py::module_ native) {
 }  // namespace
 
 void bind_solvers(py::module_& native) {
-  native.def("gcv_probe", gcv_probe);
   native.def("solver_names", [] {
     std::vector<std::string> names;
     for (const SolverRow& row : solver_rows) names.emplace_back(row.name);

@@ -108,7 +108,12 @@ class SolveCommand {
         "FILE|D1:D2:N",
         "solves with each of these dampings: a vector in a file, or N from D1 to D2 by equal ratios; B has "
         "one "
-        "column for all, or one for each");
+        "column for all, or one for each; with --sweep space any number, each solved with all");
+    options
+        .choice("--sweep", sweep.way, words({"columns", "space"}),
+                "columns: each of --damps is a column of the products; space: all right-hand sides share one "
+                "space, and each gets the damping that --choose takes for it [columns]")
+        ->needs(damps);
     CLI::Option* choose = options.choice(
         "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),
         "chooses one of --damps: the corner of the L-curve; the largest with |B - A X| <= --noise; the least "
@@ -116,8 +121,10 @@ class SolveCommand {
     options.number("--noise", sweep.noise, "S", 0, "the norm of the noise in B, for --choose discrepancy")
         ->needs(choose);
     options
-        .choice("--save", sweep.save, words({"all", "chosen"}),
-                "which solutions --output gets: a column for each of --damps, or the chosen one alone [all]")
+        .choice(
+            "--save", sweep.save, words({"all", "chosen"}),
+            "which solutions --output gets: a column for each of --damps, or the chosen one alone [all; with "
+            "--sweep space chosen]")
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);

@@ -12,6 +12,7 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/inversion.hpp"
+#include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/spectrum.hpp"
@@ -86,17 +87,28 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
   return lambdas;
 }
 
-/// P: the preconditioner, or null; norm_A: ‖A‖_F, if errors are bounded; variances: their destination, or
-/// null. Completes the cost function.
+/// All right-hand sides and dampings have one space (collective over the grid).
 template <Scalar T>
-SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P, double norm_A,
-                       const DistMatrix<T>& B, DistMatrix<T>& X, DistMatrix<T>* variances,
-                       const std::shared_ptr<IterationTimes>& times, bool shows_progress,
-                       CostFunction& cost) {
+SolutionSpace<T> make_space(const SolveTask& task, const OperatorPtr<T>& A, const DistMatrix<T>& B) {
+  const SolveOptions& options = task.arguments.options;
+  return SolutionSpace<T>(A, B,
+                          {.damps = task.sweep.damps,
+                           .tolerance = options.tolerance.value_or(default_tolerance(scalar_type_of<T>)).one_or(0),
+                           .has_probe = task.arguments.sweep.rule == DampingRule::gcv});
+}
+
+/// P: the preconditioner, or null; space: the same; norm_A: ‖A‖_F, if errors are bounded; variances: their
+/// destination, or null. Completes the cost function.
+template <Scalar T>
+SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
+                       const SolutionSpace<T>* space, double norm_A, const DistMatrix<T>& B, DistMatrix<T>& X,
+                       DistMatrix<T>* variances, const std::shared_ptr<IterationTimes>& times,
+                       bool shows_progress, CostFunction& cost) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options = arguments.options;
-  options.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
-  cost.damp = options.damp;
+  if (space == nullptr)
+    cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
+  options.damp = cost.damp;
   if (!task.tolerances.empty()) options.tolerance = task.tolerances;
   if (options.error > 0) {
     options.sigma_min = arguments.sigma_min.value_or(0);
@@ -125,6 +137,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
     const Index batches = batch_count(B.layout().cols.partition, options.batch);
     options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
   }
+  if (space != nullptr) return space->solve(B, X, options);
   if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
   return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
                                   options);
@@ -208,8 +221,15 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.read_seconds += clock.lap();
   const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
-    solved.report = run_solver(task, op, P, norm_A, B, X, variances ? &*variances : nullptr, times,
-                               shows_progress, solved.cost);
+    std::optional<SolutionSpace<T>> space;
+    if (task.sweep.in_space) {
+      space.emplace(make_space(task, op, B));
+      solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0)),
+                      space->dimension(), space->products(), space->end()};
+      solved.cost.damp = solved.space->damps();
+    }
+    solved.report = run_solver(task, op, P, space ? &*space : nullptr, norm_A, B, X,
+                               variances ? &*variances : nullptr, times, shows_progress, solved.cost);
     solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
   });
   if (matrix)
@@ -226,7 +246,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   }
 
   clock.lap();
-  if (task.sweep)
+  if (task.sweep && !task.sweep.in_space)
     solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
                                  arguments.sweep.noise.value_or(0));
   const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
@@ -317,11 +337,16 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   const SolveReport& report = solved.report;
   if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
   write_history(world, arguments.history, report);
-  if (task.sweep) tell_curve(world, arguments, solved.curve.value_or(DampingCurve()));
+  if (task.sweep.in_space) {
+    tell_space(world, arguments, solved.space.value_or(SpaceSweep()));
+  } else if (task.sweep) {
+    tell_curve(world, arguments, solved.curve.value_or(DampingCurve()));
+  }
   write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
   if (talks) warn_of_alarms(report);
-  if (all_solved(report))
-    return solved.curve && solved.curve->lacks_choice() ? ExitStatus::check_failed : ExitStatus::done;
+  const bool lacks_choice = (solved.curve && solved.curve->lacks_choice()) ||
+                            (solved.space && !solved.space->without_choice().empty());
+  if (all_solved(report)) return lacks_choice ? ExitStatus::check_failed : ExitStatus::done;
   if (talks) {
     warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
                      arguments.output, advice(arguments.solver, solved)));

@@ -55,11 +55,25 @@ Json json_of(const DampingCurve& curve) {
           {"remark", curve.remark}};
 }
 
+Json json_of(const SpaceSweep& space, const Sweep& sweep) {
+  Json chosen = Json::array();
+  for (const DampingCurve& curve : space.curves)
+    chosen.push_back(curve.chosen ? Json(*curve.chosen) : Json());
+  return {
+      {"dampings", sweep.damps.size()},
+      {"chosen", chosen},
+      {"space", {{"dimension", space.dimension}, {"products", space.products}, {"end", name_of(space.end)}}}};
+}
+
 /// The computed figures, and each column's damping, merit and tolerance.
 std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<ColumnFigure> figures = solved.column_figures;
   if (task.arguments.bounds_errors()) figures.emplace_back("error_bound", solved.error_bounds);
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
+  if (solved.space) {
+    figures.emplace_back("damp", solved.cost.damp.values());
+    return figures;
+  }
   if (!solved.curve) return figures;
   figures.emplace_back("damp", solved.cost.damp.values());
   if (const std::string name = merit_name(solved.curve->rule); !name.empty()) {
@@ -85,7 +99,9 @@ RunFacts facts_of(const SolveTask& task, const Solved& solved) {
           .column_figures = column_figures_of(task, solved),
           .problem = problem_of(task),
           .options = used_options(task, solved),
-          .sweep = solved.curve ? json_of(*solved.curve) : Json(),
+          .sweep = solved.curve   ? json_of(*solved.curve)
+                   : solved.space ? json_of(*solved.space, task.sweep)
+                                  : Json(),
           .files = files_of(task, solved),
           .hashes = task.arguments.product.hashes};
 }

@@ -14,7 +14,8 @@ namespace gridlops::program {
 struct Solved {
   SolveReport report;
   CostFunction cost;
-  std::optional<DampingCurve> curve;  ///< of a sweep
+  std::optional<DampingCurve> curve;  ///< of a sweep whose dampings are columns
+  std::optional<SpaceSweep> space;    ///< of a sweep in one space
   std::vector<ColumnFigure> column_figures;
   std::vector<double> error_bounds;  ///< if they are wanted
   std::string non_finite_inputs;     ///< in words, if a column is not finite

@@ -80,9 +80,14 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
      [](const Run& run) {
        return run.task.sweep && run.solved != nullptr ? Json(run.arguments.sweep.damps) : Json();
      }},
+    {"sweep",
+     [](const Run& run) { return run.task.sweep.in_space ? Json(run.arguments.sweep.way) : Json(); }},
     {"choose", [](const Run& run) { return run.of_choice(name_of(run.arguments.sweep.rule)); }},
     {"noise", [](const Run& run) { return json_of(run.arguments.sweep.noise); }},
-    {"save", [](const Run& run) { return run.of_choice(run.arguments.sweep.save); }},
+    {"save",
+     [](const Run& run) {
+       return run.task.sweep.in_space ? Json() : run.of_choice(run.arguments.sweep.save);
+     }},
     {"lambda",
      [](const Run& run) { return run.arguments.lambda_relative ? Json() : json_of(run.common.lambda); }},
     {"lambda-relative", [](const Run& run) { return json_of(run.arguments.lambda_relative); }},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "command_line/console.hpp"
@@ -44,6 +45,7 @@ DistMatrix<T> probes(const Sweep& sweep, DistMatrix<T>& X) {
 }  // namespace
 
 Index Sweep::columns(Index in_file) const {
+  if (in_space) return in_file;
   const Index all = damps.empty() ? in_file : static_cast<Index>(damps.size());
   return has_probes ? 2 * all : all;
 }
@@ -54,6 +56,23 @@ std::vector<double> Sweep::of_all_columns(std::vector<double> values) const {
   values.resize(2 * values.size());
   std::copy_n(values.begin(), count, values.begin() + count);
   return values;
+}
+
+std::vector<double> SpaceSweep::damps() const {
+  std::vector<double> damps;
+  for (const DampingCurve& curve : curves) {
+    const auto by_damp = [](const CurvePoint& a, const CurvePoint& b) { return a.damp < b.damp; };
+    damps.push_back(curve.chosen ? curve.points[static_cast<std::size_t>(*curve.chosen)].damp
+                                 : std::min_element(curve.points.begin(), curve.points.end(), by_damp)->damp);
+  }
+  return damps;
+}
+
+std::vector<Index> SpaceSweep::without_choice() const {
+  std::vector<Index> columns;
+  for (std::size_t j = 0; j < curves.size(); ++j)
+    if (!curves[j].chosen) columns.push_back(static_cast<Index>(j));
+  return columns;
 }
 
 std::optional<std::vector<double>> damping_range(const std::string& text) {
@@ -90,6 +109,25 @@ void check_sweep(const SolveArguments& arguments) {
                                  name_of(solver)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
+  if (!arguments.sweep.in_space()) return;
+  if (solver != Solver::cgls)
+    throw UsageError(fmt::format("--sweep space is for cgls, not for {}", name_of(solver)));
+  if (rule == DampingRule::none)
+    throw UsageError("--sweep space needs --choose: X has one solution for each right-hand side");
+  const Algorithm algorithm = arguments.product.algorithm;
+  if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
+    throw UsageError(
+        fmt::format("--sweep space needs --algorithm stationary-a, and not {}: right-hand sides that "
+                    "share a space lie together",
+                    name_of(algorithm)));
+  const std::vector<std::pair<const char*, bool>> excluded{
+      {"--initial", !arguments.initial.empty()},
+      {"--tolerances", !arguments.tolerances.empty()},
+      {"--batch", arguments.options.batch > 0},
+      {"--checkpoint", !arguments.options.checkpoint.directory.empty()},
+      {"--restart", !arguments.options.checkpoint.restart.empty()}};
+  for (const auto& [name, is_given] : excluded)
+    if (is_given) throw UsageError(fmt::format("--sweep space and {} exclude each other", name));
 }
 
 Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrhs) {
@@ -98,6 +136,8 @@ Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrh
   if (asked.damps.empty()) return sweep;
   const auto range = damping_range(asked.damps);
   sweep.damps = range ? *range : read_vector(world, asked.damps, "a damping", "dampings");
+  sweep.in_space = asked.in_space();
+  if (sweep.in_space) return sweep;
   const auto count = static_cast<Index>(sweep.damps.size());
   if (nrhs != 1 && nrhs != count) {
     throw InputError(fmt::format(
@@ -171,20 +211,64 @@ std::string curve_text(const DampingCurve& curve) {
   return text;
 }
 
-void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve) {
+namespace {
+
+/// The lines of a curve as CSV, each after `begin`.
+std::string rows_of(const DampingCurve& curve, const std::string& begin) {
+  std::string rows;
+  for (std::size_t k = 0; k < curve.points.size(); ++k) {
+    const CurvePoint& point = curve.points[k];
+    rows += begin + fmt::format("{},{},{},{},{}", point.damp, point.residual_norm, point.x_norm,
+                                name_of(point.reason), curve.chosen == static_cast<Index>(k) ? 1 : 0);
+    if (*merit_name(curve.rule) != 0) rows += fmt::format(",{}", point.merit);
+    rows += "\n";
+  }
+  return rows;
+}
+
+std::string heading_of(DampingRule rule) {
+  const std::string merit = merit_name(rule);
+  return "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) + "\n";
+}
+
+/// Rank 0 writes the text (collective). Throws OutputError on all ranks.
+void write_on_root(Communicator& world, const std::string& path, const std::function<std::string()>& text) {
   if (path.empty()) return;
   attempt(world, [&] {
     if (world.rank() != 0) return;
-    const std::string merit = merit_name(curve.rule);
-    std::string rows = "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) + "\n";
-    for (std::size_t k = 0; k < curve.points.size(); ++k) {
-      const CurvePoint& point = curve.points[k];
-      rows += fmt::format("{},{},{},{},{}", point.damp, point.residual_norm, point.x_norm,
-                          name_of(point.reason), curve.chosen == static_cast<Index>(k) ? 1 : 0);
-      if (!merit.empty()) rows += fmt::format(",{}", point.merit);
-      rows += "\n";
-    }
+    std::string rows = text();
     write_text_file(path, [&rows] { return std::exchange(rows, {}); });
+  });
+}
+
+}  // namespace
+
+void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve) {
+  write_on_root(world, path, [&] { return heading_of(curve.rule) + rows_of(curve, ""); });
+}
+
+void tell_space(Communicator& world, const SolveArguments& arguments, const SpaceSweep& space) {
+  if (world.rank() == 0) {
+    std::vector<double> damps = space.damps();
+    std::sort(damps.begin(), damps.end());
+    if (!arguments.quiet && !damps.empty())
+      print(
+          fmt::format("one space of {} vectors, from products with {} columns: {}\n"
+                      "dampings chosen by {}: from {:.4g} to {:.4g}, half of them at most {:.4g}\n",
+                      space.dimension, space.products, name_of(space.end), name_of(arguments.sweep.rule),
+                      damps.front(), damps.back(), damps[damps.size() / 2]));
+    if (const std::vector<Index> without = space.without_choice(); !without.empty())
+      warn(fmt::format(
+          "no damping was chosen for {} of {} right-hand sides, which have the smallest; the first is "
+          "column {}: {}",
+          without.size(), space.curves.size(), without.front(),
+          space.curves[static_cast<std::size_t>(without.front())].remark));
+  }
+  write_on_root(world, arguments.sweep.curve, [&] {
+    std::string rows = "column," + heading_of(arguments.sweep.rule);
+    for (std::size_t j = 0; j < space.curves.size(); ++j)
+      rows += rows_of(space.curves[j], fmt::format("{},", j));
+    return rows;
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/solution_space.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {
@@ -15,6 +16,7 @@ namespace gridlops::program {
 /// number of columns follows, whose data are a random vector. A Sweep is the same on all ranks.
 struct Sweep {
   std::vector<double> damps;  ///< empty: there is no sweep, and all columns are those of the file
+  bool in_space = false;      ///< all columns of the file are solved in one space, with all dampings
   bool copies = false;        ///< all columns are copies of one right-hand side
   bool has_probes = false;
 
@@ -23,6 +25,18 @@ struct Sweep {
   Index columns(Index in_file) const;
   /// The values of all columns, from one value for each damping.
   std::vector<double> of_all_columns(std::vector<double> values) const;
+};
+
+/// What a sweep in one space leaves on every rank of the grid.
+struct SpaceSweep {
+  std::vector<DampingCurve> curves;  ///< of each right-hand side
+  Index dimension = 0, products = 0;
+  SpaceEnd end = SpaceEnd::converged;
+
+  /// The chosen damping of each right-hand side; the smallest if none was chosen.
+  std::vector<double> damps() const;
+  /// The right-hand sides without a choice.
+  std::vector<Index> without_choice() const;
 };
 
 /// The dampings of FIRST:LAST:COUNT, from FIRST to LAST in equal ratios; none if the text is a file's name.
@@ -63,6 +77,10 @@ void write_curve(Communicator& world, const std::string& path, const DampingCurv
 
 /// Prints the curve, warns if the choice is missing or doubtful, and writes --curve (collective).
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve);
+
+/// The same for a space: prints a summary, warns of right-hand sides without a choice, and writes --curve
+/// with the curves of all.
+void tell_space(Communicator& world, const SolveArguments& arguments, const SpaceSweep& space);
 
 /// The file that contains the dampings; empty if they are a range.
 std::string damps_file(const SweepArguments& arguments);

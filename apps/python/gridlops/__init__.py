@@ -19,7 +19,7 @@ to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``ista``, ``fista``, ``admm``, ``primal_dual``; ``SolveOptions``, ``SolveReport``
-             ``damping_curve`` chooses the damping of a sweep; ``error_bounds`` says how far x can be from the solution; ``plot.history`` and ``plot.picks`` draw
+             ``damping_curve`` chooses the damping of a sweep, ``SolutionSpace`` sweeps over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
 ===========  =====================================================================================================
@@ -68,13 +68,14 @@ from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, pre
                        threshold_penalty)
 from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
-from .solvers import (DampingCurve, Iteration, Observer, SolveOptions,
-                      admm, block_cgls, cg, cgls, damping_curve, error_bounds, fista, frobenius_norm, gcv_probe, ista, lsmr, lsqr,
+from .solvers import (Iteration, Observer, SolveOptions,
+                      admm, block_cgls, cg, cgls, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr,
                       normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
                       regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros
+from .sweeps import DampingCurve, SolutionSpace, damping_curve, gcv_probe
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "reports", "segy", "session", "solvers", "spaces")
+_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "reports", "segy", "session", "solvers", "spaces", "sweeps")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

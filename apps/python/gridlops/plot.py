@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .reports import SolveReport
-from .solvers import DampingCurve
+from .sweeps import DampingCurve
 
 
 def _axes(axes: Any) -> Any:

@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from dataclasses import dataclass, field, fields
-from typing import Any, Callable, Mapping, Protocol, Sequence, TypedDict
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -250,7 +250,7 @@ def _solution(A: Operator, B: Matrix, x0: Matrix | None, out: Matrix | None) -> 
 Columns = Matrix | npt.NDArray[Any]
 
 
-def _solved(A: Operator, B: Columns, x0: Columns | None, out: Matrix | None, options: SolveOptions | None, changes: dict[str, Any],
+def solved(A: Operator, B: Columns, x0: Columns | None, out: Matrix | None, options: SolveOptions | None, changes: dict[str, Any],
             solve_by: Callable[[Any, Any, Any, Any], dict[str, Any]]) -> tuple[Any, SolveReport]:
     """X, as an array if B is one, and the report that solve_by(functions, B, X, options) returns."""
     if not isinstance(A, Operator):
@@ -292,7 +292,7 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     if isinstance(B, np.ndarray) and solver in _native.hermitian_solvers and A.shape[0] == A.shape[1]:
         A = identity(A.domain, A.range, A.dtype) @ A  # on one rank nothing moves
     given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances)]
-    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
+    return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
 
 
 def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
@@ -358,39 +358,6 @@ def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: floa
         report["residual_norms"], report["normal_residual_norms"], B.native, X.native, damps, sigma_min, frobenius_norm))
 
 
-class DampingCurve(TypedDict):
-    """The result of a sweep of the damping. Arrays have one entry for each damping; on idle ranks they are empty."""
-
-    rule: str
-    damps: npt.NDArray[np.float64]
-    residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖
-    x_norms: npt.NDArray[np.float64]
-    merits: npt.NDArray[np.float64]  #: the rule compares them: the curvature, or the GCV function; NaN: unknown
-    reasons: list[str]
-    chosen: int | None  #: the chosen column; None if the rule can choose none
-    remark: str  #: why the rule chose nothing, or how far to trust the choice
-
-
-def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, report: SolveReport, rule: str = "lcurve",
-                  noise: float = 0) -> DampingCurve:
-    """The curve of a sweep over one right-hand side b, and the damping that a rule chooses. Collective over the grid.
-
-    X and the report come from a solver with ``damp=damps`` and copies of b as the columns of B. The rule is "lcurve"
-    (the corner of the L-curve), "discrepancy" (the largest damping with ‖b − Ax‖ ≤ ``noise``), "gcv" or "none". "gcv"
-    needs as many further columns behind those of b, each filled with :func:`gcv_probe`: the solver takes ``damps``
-    twice, this function once.
-    """
-    curve = functions_for(X.dtype).damping_curve(list(damps), report["residual_norms"], report["reasons"], X.native, rule, noise)
-    for name in ("damps", "residual_norms", "x_norms", "merits"):
-        curve[name] = np.asarray(curve[name])
-    return curve  # type: ignore[no-any-return]
-
-
-def gcv_probe(rows: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """These rows of a vector of ±1 for :func:`damping_curve` by "gcv". The vector is the same on all ranks."""
-    return np.vectorize(_native.gcv_probe, otypes=[np.float64])(rows)
-
-
 def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Sparse models: minimises ½‖A xⱼ − bⱼ‖² + λ P(xⱼ) for every column by iterative shrinkage. Collective.
@@ -419,7 +386,7 @@ def admm(A: Operator, L: Operator, g: Proximal, B: Columns, x0: Columns | None =
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ½‖A xⱼ − bⱼ‖² + g(L xⱼ) by ADMM, with CGLS for x. With :func:`gradient` for L: total variation."""
     same_type(A, L, g)
-    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.admm(
+    return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.admm(
         A.native, L.native, g.native, b, x, how, tau, inner_iterations, inner_tolerance))
 
 
@@ -431,7 +398,7 @@ def primal_dual(K: Operator, f: Proximal, g: Proximal, B: Columns, x0: Columns |
     The steps need τσ‖K‖² ≤ 1; a step that is not given is chosen. ``dual`` receives the dual solutions, in the range of K.
     """
     same_type(K, f, g, *(() if dual is None else (dual,)))
-    return _solved(K, B, x0, out, options, changes, lambda native, b, x, how: native.primal_dual(
+    return solved(K, B, x0, out, options, changes, lambda native, b, x, how: native.primal_dual(
         K.native, f.native, g.native, b, x, how, tau, sigma, None if dual is None else dual.native))
 
 
@@ -451,7 +418,7 @@ def normal_equations_inversion(A: Operator, B: Columns, x0: Columns | None = Non
                                options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves (AᴴWA + Σ ε²RᴴR + D²I) xⱼ = AᴴW bⱼ + Σ ε²Rᴴdⱼ by CG. Collective."""
     W, terms = _terms(A, weight, regularizers)
-    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.normal_equations_inversion(
+    return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.normal_equations_inversion(
         A.native, b, x, W, terms, how))
 
 
@@ -460,7 +427,7 @@ def regularized_inversion(A: Operator, B: Columns, x0: Columns | None = None, *,
                           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ‖W^½(A xⱼ − bⱼ)‖² + Σ ε²‖R xⱼ − dⱼ‖² + D²‖xⱼ‖²; ``weight`` is W^½ itself. Collective."""
     W, terms = _terms(A, weight, regularizers)
-    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.regularized_inversion(
+    return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.regularized_inversion(
         A.native, b, x, W, terms, solver, how))
 
 
@@ -469,5 +436,5 @@ def preconditioned_inversion(A: Operator, P: Operator, B: Columns, x0: Columns |
                              **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises ‖A xⱼ − bⱼ‖² + D²‖zⱼ‖² over xⱼ = P zⱼ; with ``damps_x`` D damps x. Collective."""
     same_type(A, P)
-    return _solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.preconditioned_inversion(
+    return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.preconditioned_inversion(
         A.native, b, x, P.native, solver, damps_x, how))

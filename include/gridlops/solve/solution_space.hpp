@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,6 +18,9 @@ struct SpaceOptions {
   std::optional<double> tolerance{};  ///< T, as of cgls(); if unset, what cgls() takes
   Index max_dimension = 0;            ///< the most vectors that the space keeps; 0: the columns of A
   bool has_probe = false;             ///< for DampingRule::gcv: solves for gcv_probe(), too
+  /// Called on every rank before each step. If it returns true on any, the space ends with what it has; if it
+  /// throws on one rank, all throw. Empty: none.
+  std::function<bool()> stops{};
 };
 
 /// Why a space has its dimension.
@@ -24,6 +28,7 @@ enum class SpaceEnd {
   converged,        ///< it has the solutions, to the tolerance or to rounding
   complete,         ///< A and Aᴴ lead no further: it has the solutions
   dimension_limit,  ///< SpaceOptions::max_dimension
+  user_stop,        ///< SpaceOptions::stops asked for it
   non_finite        ///< numbers left the range of their type, or A or B has NaN or infinity
 };
 /// "converged", "complete", …

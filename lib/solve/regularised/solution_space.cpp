@@ -38,6 +38,8 @@ const char* name_of(SpaceEnd end) {
       return "complete";
     case SpaceEnd::dimension_limit:
       return "dimension_limit";
+    case SpaceEnd::user_stop:
+      return "user_stop";
     case SpaceEnd::non_finite:
       break;
   }
@@ -71,9 +73,12 @@ class SolutionSpace<T>::Construction {
 
   Communicator& comm() const { return A_->domain().grid->comm(); }
   Index columns() const { return std::ssize(powers_); }
+  /// Without the probe; none on idle ranks.
+  Index columns_of_data() const { return std::max<Index>(columns() - (options_.has_probe ? 1 : 0), 0); }
   double smallest() const { return epsilon * norm_; }
   void build(const ConstDistMatrix<T>& B);
   Small begin(const ConstDistMatrix<T>& B);
+  bool is_stopped();
   std::optional<SpaceEnd> grow(BlockScalars<S>& scalars);
   bool grow_u(Small& K);
   bool grow_v(const Small& K, Small& L);
@@ -111,7 +116,8 @@ SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const ConstDistMa
     describe_matrix(agreement, "B", B);
     agreement.on("the tolerance", tolerance_)
         .on("the largest dimension", options.max_dimension)
-        .on("the probe", options.has_probe);
+        .on("the probe", options.has_probe)
+        .on("who stops it", options.stops ? "the caller" : "nobody");
     for (const double damp : options.damps) agreement.on("a damping", damp);
     A_->range().require_contains(B, "SolutionSpace: B");
     const Space& space = A_->domain();
@@ -205,12 +211,23 @@ typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::b
   return beta;
 }
 
+template <Scalar T>
+bool SolutionSpace<T>::Construction::is_stopped() {
+  if (!options_.stops) return false;
+  FailureScope failures;
+  std::vector<double> asked{0};
+  failures.run([&] { asked[0] = options_.stops() ? 1 : 0; });
+  failures.reduce(comm(), asked, ReductionOrder::any, ReduceOp::max);
+  return asked[0] > 0;
+}
+
 /// Appends a block to the space, unless something ends it.
 template <Scalar T>
 std::optional<SpaceEnd> SolutionSpace<T>::Construction::grow(BlockScalars<S>& scalars) {
   if (u_.width() == 0 || v_.width() == 0) return SpaceEnd::complete;
   if (options_.max_dimension > 0 && dimension() + v_.width() > options_.max_dimension)
     return SpaceEnd::dimension_limit;
+  if (is_stopped()) return SpaceEnd::user_stop;
   Small K, L;
   if (!grow_u(K) || !grow_v(K, L)) return SpaceEnd::non_finite;
   scalars.eliminate(K, smallest());
@@ -313,9 +330,10 @@ void SolutionSpace<T>::Construction::evaluate() {
 template <Scalar T>
 std::vector<DampingCurve> SolutionSpace<T>::Construction::curves(DampingRule rule,
                                                                  const PerColumn& noise) const {
-  const Index count = columns() - (options_.has_probe ? 1 : 0);
+  const Index count = columns_of_data();
   require<UsageError>(rule != DampingRule::gcv || options_.has_probe,
                       "SolutionSpace: gcv needs a space with SpaceOptions::has_probe");
+  if (count == 0) return {};
   require<ShapeError>(noise.is_one() || std::ssize(noise.values()) == count, "SolutionSpace: there are ",
                       count, " right-hand sides, and the norms of ", noise.values().size(), " noises");
   std::vector<DampingCurve> curves(at(count));
@@ -346,7 +364,7 @@ std::vector<DampingCurve> SolutionSpace<T>::Construction::curves(DampingRule rul
 template <Scalar T>
 SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                                   SolveOptions options) {
-  const Index count = columns() - (options_.has_probe ? 1 : 0);
+  const Index count = columns_of_data();
   agree(B.grid(), "SolutionSpace::solve", [&](Agreement& agreement) {
     describe_problem(agreement, B, X, options);
     A_->require_operands(X, B, "SolutionSpace::solve");

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/solution_space.hpp"
+#include "native.hpp"
+#include "reports.hpp"
+
+namespace gridlops::python {
+namespace {
+
+DampingRule parse_rule(const std::string& name) {
+  using enum DampingRule;
+  return parse(name, {none, lcurve, discrepancy, gcv}, "rule for dampings");
+}
+
+/// The parts of a report that damping_curve() needs.
+SolveReport report_with(const std::vector<double>& residual_norms, const std::vector<std::string>& reasons) {
+  using enum StopReason;
+  SolveReport report;
+  for (const std::string& name : reasons) {
+    ColumnReport& column = report.columns.emplace_back();
+    column.reason = parse(
+        name,
+        {converged, stagnated, iteration_limit, condition_limit, user_stop, breakdown, non_finite, corrupted},
+        "verdict");
+    column.residual_norm = residual_norms.at(report.columns.size() - 1);
+  }
+  return report;
+}
+
+py::dict dict_of(const DampingCurve& curve) {
+  std::vector<double> damps, residual_norms, x_norms, merits;
+  std::vector<std::string> reasons;
+  for (const CurvePoint& point : curve.points) {
+    damps.push_back(point.damp);
+    residual_norms.push_back(point.residual_norm);
+    x_norms.push_back(point.x_norm);
+    merits.push_back(point.merit);
+    reasons.emplace_back(name_of(point.reason));
+  }
+  py::dict result;
+  result["rule"] = name_of(curve.rule);
+  result["damps"] = damps;
+  result["residual_norms"] = residual_norms;
+  result["x_norms"] = x_norms;
+  result["merits"] = merits;
+  result["reasons"] = reasons;
+  result["chosen"] = curve.chosen;
+  result["remark"] = curve.remark;
+  return result;
+}
+
+template <Scalar T>
+void bind_damping_curve(py::module_ native) {
+  native.def("damping_curve", [](const std::vector<double>& damps, const std::vector<double>& residual_norms,
+                                 const std::vector<std::string>& reasons, const Matrix<T>& X,
+                                 const std::string& rule, double noise) {
+    const SolveReport report = report_with(residual_norms, reasons);
+    const DampingRule chosen_by = parse_rule(rule);
+    DampingCurve curve;
+    {
+      const py::gil_scoped_release release;
+      curve = damping_curve<T>(damps, report, X.matrix, chosen_by, noise);
+    }
+    return dict_of(curve);
+  });
+}
+
+template <Scalar T>
+void bind_solution_space(py::module_ native) {
+  using Bound = SolutionSpace<T>;
+  py::class_<Bound>(native, "SolutionSpace")
+      .def(py::init([](const Operator<T>& A, const Matrix<T>& B, std::vector<double> damps,
+                       std::optional<double> tolerance, Index max_dimension, bool has_probe) {
+        const auto signal_came = [] {
+          const py::gil_scoped_acquire lock;
+          if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+          return false;
+        };
+        const py::gil_scoped_release release;
+        return std::make_unique<Bound>(
+            A.ptr, B.matrix,
+            SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, signal_came});
+      }))
+      .def_property_readonly("dimension", &Bound::dimension)
+      .def_property_readonly("products", &Bound::products)
+      .def_property_readonly("end", [](const Bound& space) { return name_of(space.end()); })
+      .def("curves",
+           [](const Bound& space, const std::string& rule, const py::object& noise) {
+             py::list curves;
+             for (const DampingCurve& curve : space.curves(parse_rule(rule), per_column(noise)))
+               curves.append(dict_of(curve));
+             return curves;
+           })
+      .def("solve", [](const Bound& space, const Matrix<T>& B, Matrix<T>& X, const SolveOptions& options) {
+        return report_of([&] { return space.solve(B.matrix, X.output(), options); });
+      });
+}
+
+}  // namespace
+
+void bind_sweeps(py::module_& native) {
+  native.def("gcv_probe", gcv_probe);
+  for_each_type(native, []<Scalar T>(py::module_ module) {
+    bind_damping_curve<T>(module);
+    bind_solution_space<T>(module);
+  });
+}
+
+}  // namespace gridlops::python
