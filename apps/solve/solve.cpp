@@ -91,10 +91,11 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
 template <Scalar T>
 SolutionSpace<T> make_space(const SolveTask& task, const OperatorPtr<T>& A, const DistMatrix<T>& B) {
   const SolveOptions& options = task.arguments.options;
-  return SolutionSpace<T>(A, B,
-                          {.damps = task.sweep.damps,
-                           .tolerance = options.tolerance.value_or(default_tolerance(scalar_type_of<T>)).one_or(0),
-                           .has_probe = task.arguments.sweep.rule == DampingRule::gcv});
+  return SolutionSpace<T>(
+      A, B,
+      {.damps = task.sweep.damps,
+       .tolerance = options.tolerance.value_or(default_tolerance(scalar_type_of<T>)).one_or(0),
+       .has_probe = task.arguments.sweep.rule == DampingRule::gcv});
 }
 
 /// P: the preconditioner, or null; space: the same; norm_A: ‖A‖_F, if errors are bounded; variances: their

@@ -80,8 +80,6 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
      [](const Run& run) {
        return run.task.sweep && run.solved != nullptr ? Json(run.arguments.sweep.damps) : Json();
      }},
-    {"sweep",
-     [](const Run& run) { return run.task.sweep.in_space ? Json(run.arguments.sweep.way) : Json(); }},
     {"choose", [](const Run& run) { return run.of_choice(name_of(run.arguments.sweep.rule)); }},
     {"noise", [](const Run& run) { return json_of(run.arguments.sweep.noise); }},
     {"save",

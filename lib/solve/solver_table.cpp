@@ -16,7 +16,6 @@ const std::vector<SolverOption> of_the_program{
     {"tolerances", nullptr, Feature::none, AtRestart::honoured},
     {"damp-relative", nullptr, Feature::damping, AtRestart::fixed},
     {"damps", nullptr, Feature::damping_per_column, AtRestart::fixed},
-    {"sweep", nullptr, Feature::damping_per_column, AtRestart::honoured},
     {"choose", nullptr, Feature::damping_per_column, AtRestart::honoured},
     {"noise", nullptr, Feature::damping_per_column, AtRestart::honoured},
     {"save", nullptr, Feature::damping_per_column, AtRestart::honoured},

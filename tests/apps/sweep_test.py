@@ -218,6 +218,51 @@ def check_choices(suite, full):
     suite.check(report is not None and report["sweep"]["chosen"] == 14 and any("at an end of the range" in line for line in run.warning_lines), run.errors)
 
 
+def check_space(suite, full):
+    """One space for three right-hand sides: X, curves and choices are those of the singular value decomposition."""
+    for name, m, n, dtype, ranks, grid in (("three_tall", 60, 40, "f64", 2, (2, 1)), ("three_wide", 30, 50, "c64", 4, (2, 2)))[: 2 if full else 1]:
+        problem, single = Problem(suite, name, m, n, dtype, columns=3), dtype == "c64"
+        damps = np.geomspace(0.1, 1, 15) if single else DAMPS
+        of_all = [problem.solutions(damps, np.repeat(problem.b[:, j:j + 1], 15, 1)) for j in range(3)]
+        residuals = np.array([np.linalg.norm(problem.b[:, j:j + 1] - problem.A @ x, axis=0) for j, x in enumerate(of_all)])
+        noise = (residuals[:, 9].max() + residuals[:, 10].min()) / 2
+        expected = [int(np.flatnonzero(residuals[j] <= noise)[-1]) for j in range(3)]
+        run = suite.run(*problem.words("X.npy", "--damps", f"{damps[0]}:1:15", "--sweep", "space", "--choose", "discrepancy", "--noise", noise, "--report",
+                                       "r.json", "--curve", "curve.csv", "--grid", f"{grid[0]}x{grid[1]}"), ranks=ranks)
+        if not suite.succeeded(run):
+            continue
+        report, X = suite.report("r.json", "solve", ranks, grid), np.load(suite.folder / "X.npy")
+        bound = 1e-2 if single else 1e-6
+        suite.close(X, np.array([x[:, k] for x, k in zip(of_all, expected)]).T, bound * np.abs(X).max(), "solutions", name)
+        found = report["sweep"]
+        suite.check(found["chosen"] == expected and found["dampings"] == 15, "choices", found, expected)
+        suite.check([column["damp"] for column in report["columns"]] == [float(f"{damps[0]}") * (1 / float(f"{damps[0]}")) ** (k / 14) for k in expected]
+                    or np.allclose([column["damp"] for column in report["columns"]], damps[expected]), "dampings", report["columns"])
+        suite.check(0 < found["space"]["dimension"] <= min(m, n) and found["space"]["end"] in ("converged", "complete")
+                    and found["space"]["products"] <= 2 * found["space"]["dimension"] + 3 and report["algorithm"] == "stationary-a", "space", found)
+        suite.check("one space of" in run.output and "dampings chosen by discrepancy" in run.output, "summary", run.output)
+        with open(suite.folder / "curve.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        suite.check([int(row["column"]) for row in rows] == [0] * 15 + [1] * 15 + [2] * 15, "columns of the curves", rows[:1])
+        suite.close(np.array([float(row["residual_norm"]) for row in rows]).reshape(3, 15), residuals, bound * residuals, "residuals", name)
+        suite.close(np.array([float(row["x_norm"]) for row in rows]).reshape(3, 15), np.array([np.linalg.norm(x, axis=0) for x in of_all]),
+                    bound * np.abs(X).max() * 10, "norms", name)
+        suite.check([k for k, row in enumerate(rows) if row["chosen"] == "1"] == [k + 15 * j for j, k in enumerate(expected)], "chosen in the curves")
+    # Nothing to choose for any: the smallest D is taken, and the status says so.
+    run = suite.run(*problem.words("X.npy", "--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", "1e-9", "--report", "r.json"))
+    suite.check(run.status == 1 and "no damping was chosen for 3 of 3 right-hand sides, which have the smallest" in run.errors, run.status, run.errors)
+    columns = json.loads((suite.folder / "r.json").read_text(encoding="utf-8"))["columns"]
+    suite.check(all(np.isclose(column["damp"], 3e-3) for column in columns), columns)
+    for words, text in ((["--solver", "lsqr"], "--sweep space is for cgls, not for lsqr"), (["--choose", "none"], "none"),
+                        (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
+                        (["--checkpoint", "folder"], "--sweep space and --checkpoint exclude each other"),
+                        (["--initial", f"{problem.name}_b.npy"], "--sweep space and --initial exclude each other")):
+        run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space", *([] if "--choose" in words else ["--choose", "lcurve"]), *words))
+        suite.check(run.status == 2 and text in run.errors, words, run.status, run.errors)
+    run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space"))
+    suite.check(run.status == 2 and "--sweep space needs --choose" in run.errors, run.status, run.errors)
+
+
 def check_tolerances(suite):
     """Each column, or each damping, ends by its own."""
     problem, tolerances = Problem(suite, "three", 60, 40, columns=3), np.array([1e-2, 1e-9, 1e-5])
@@ -299,6 +344,7 @@ def test(suite, full):
     check_solutions(suite, full)
     check_files(suite)
     check_choices(suite, full)
+    check_space(suite, full)
     check_tolerances(suite)
     check_restart(suite, full)
     check_refusals(suite, full)

@@ -34,6 +34,7 @@ import program_area
 import solve_area
 import splitting_area
 import strategies
+import space_area
 import sweep_area
 import tree_area
 from problems import Problem
@@ -42,6 +43,7 @@ from workers import Lost, Workers
 
 # What checks a case, and what draws one.
 AREAS = {"solve": (solve_area.check, strategies.all_solves()),
+         "space": (space_area.check, strategies.spaces()),
          "sweep": (sweep_area.check, strategies.sweeps()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),

@@ -162,6 +162,20 @@ def sweeps(draw):
 
 
 @st.composite
+def spaces(draw):
+    """Several right-hand sides, each with a damping of its own, in one space that may be too small."""
+    case = draw(solves())
+    case.update(area="space", solver="cgls", guess=None, other=None, out_is_B=False, variances=False, one_pass=False, preconditioner=0,
+                condition_limit=0, batch=0, matrix=draw(matrices(False)), limit=draw(one_of(0, 0, 0, 1, 5)),
+                more=draw(st.lists(one_of(0, 1e-3, 0.1, 1, 10), max_size=4)))
+    case["rows"], case["cols"] = draw(shapes(False))
+    case["damp"] = draw(st.lists(one_of(0, 1e-3, 0.1, 1), min_size=len(case["rhs"]), max_size=len(case["rhs"])))
+    case["error"] = 0
+    case["how"]["algorithm"] = "stationary-a"
+    return case
+
+
+@st.composite
 def splittings(draw):
     """Objectives of two parts, f(Kx − b) + g(Lx), for ADMM and for the primal-dual method."""
     name, method = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of("admm", "primal-dual"))

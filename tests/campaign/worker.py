@@ -130,6 +130,21 @@ def sweep(request):
     return (found, dict(curve)) if grid.is_member else None
 
 
+def space(request):
+    """One space for all columns and dampings, and the solutions that cgls makes of it."""
+    how = request["how"]
+    grid = grid_of(tuple(how["grid"]), how["transport"])
+    op, _ = matrix_operator(grid, request)
+    B = gl.zeros(op.range, request["B"].shape[1], op.dtype).scatter(whole(grid, request["B"]))
+    made = gl.SolutionSpace(op, B, request["damps"], tolerance=request["least"], max_dimension=request["limit"])
+    options = dict(request["options"])
+    X, report = made.solve(B, options.pop("damp"), **options)
+    report.pop("alarms")
+    facts = {"curves": made.curves("none"), "dimension": made.dimension, "products": made.products, "end": made.end}
+    gathered = X.gather()
+    return ((gathered, dict(report)), facts) if grid.is_member else None
+
+
 def splitting(request):
     """ADMM, or the primal-dual method."""
     how, options = request["how"], dict(request["options"])
@@ -152,7 +167,7 @@ def splitting(request):
     return (gathered, dict(report)) if grid.is_member else None
 
 
-TASKS = {"solve": solve, "sweep": sweep, "splitting": splitting, "change": change, "tree": tree}
+TASKS = {"solve": solve, "space": space, "sweep": sweep, "splitting": splitting, "change": change, "tree": tree}
 
 
 def run(task, request):
@@ -164,7 +179,7 @@ def run(task, request):
         error = (type(raised).__name__, str(raised))
     except Damaged as raised:
         error = ("Damaged", str(raised))
-    known = None if value is None else digest(value[1]) if task in ("solve", "sweep", "splitting") else b""
+    known = None if value is None else digest(value[1]) if task in ("solve", "space", "sweep", "splitting") else b""
     parts = COMM.gather((error, known))
     if COMM.rank != 0:
         return None

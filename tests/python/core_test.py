@@ -3,6 +3,7 @@
 import gc
 
 import numpy as np
+from mpi4py import MPI
 from ranks import COMM, TYPES, block_of, expect_error, grids, integers, whole
 
 import gridlops as gl
@@ -190,6 +191,43 @@ def test_dampings_are_chosen_as_numpy_chooses():
     expect_error(gl.UsageError, lambda: gl.error_bounds(report, B, X, norm, sigma_min=-1), "sigma_min is -1")
     expect_error(gl.UsageError, lambda: gl.damping_curve(damps, X, report, "corner"), "corner")
     expect_error(gl.ShapeError, lambda: gl.damping_curve(damps, X, report, "gcv"), "gcv_probe")
+
+
+def test_one_space_has_the_solutions_of_all_columns_and_dampings():
+    grid = gl.Grid()
+    m, n, damps = 30, 12, np.geomspace(1e-2, 3, 15)
+    for name in ("float64", "complex64"):
+        A, b = whole(name, 1, m, n) / 8, whole(name, 2, m, 3)
+        z = gl.gcv_probe(np.arange(m))[:, None]
+        op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n), A.dtype).scatter(A))
+        B = gl.zeros(op.range, 3, A.dtype).scatter(b)
+        damped = [np.linalg.inv(A.conj().T @ A + D**2 * np.eye(n)) @ A.conj().T for D in damps]
+        residuals = np.array([np.linalg.norm(b - A @ (P @ b), axis=0) for P in damped])
+        trace = np.array([(z.T @ (z - A @ (P @ z))).item().real for P in damped])
+        tolerance = 1e-10 if name == "float64" else 1e-4
+        space = gl.SolutionSpace(op, B, damps, tolerance=tolerance, gcv=True)
+        curves = space.curves("gcv")
+        picked = [0.3, damps[0], 2.0]
+        X, report = space.solve(B, picked)
+        found = X.gather()
+        if not grid.is_member:
+            assert curves == [] and report["reasons"] == []
+            continue
+        assert space.end in ("converged", "complete") and 0 < space.dimension <= n and space.products <= 2 * n + 4
+        assert all(curve["chosen"] == np.argmin(residuals[:, j] ** 2 / trace**2) for j, curve in enumerate(curves)) or name == "complex64"
+        assert all(np.allclose(curve["residual_norms"], residuals[:, j], rtol=100 * tolerance) for j, curve in enumerate(curves))
+        assert report["reasons"] == ["converged"] * 3 and (np.array(report["column_iterations"]) == 0).all(), report
+        if found is not None:
+            exact = np.column_stack([np.linalg.solve(A.conj().T @ A + D**2 * np.eye(n), A.conj().T @ b[:, j]) for j, D in enumerate(picked)])
+            assert np.linalg.norm(found - exact) <= 100 * tolerance * np.linalg.norm(exact)
+        expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, []), "no damping")
+        expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, [1, -1]), "a damping is -1")
+        expect_error(gl.UsageError, lambda: space.curves("corner"), "corner")
+        expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, [1]).curves("gcv"), "has_probe")
+    if MPI.COMM_WORLD.size == 1:  # whole arrays
+        space = gl.SolutionSpace(op, b, damps)
+        X, _ = space.solve(b, 0.3)
+        assert X.shape == (n, 3) and np.allclose(X, np.linalg.solve(A.conj().T @ A + 0.09 * np.eye(n), A.conj().T @ b), atol=1e-2)
 
 
 def test_every_type_of_error_has_its_class_and_status():
