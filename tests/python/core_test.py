@@ -3,7 +3,6 @@
 import gc
 
 import numpy as np
-from mpi4py import MPI
 from ranks import COMM, TYPES, block_of, expect_error, grids, integers, whole
 
 import gridlops as gl
@@ -224,7 +223,7 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings():
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, [1, -1]), "a damping is -1")
         expect_error(gl.UsageError, lambda: space.curves("corner"), "corner")
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, [1]).curves("gcv"), "has_probe")
-    if MPI.COMM_WORLD.size == 1:  # whole arrays
+    if COMM.size == 1:  # whole arrays
         space = gl.SolutionSpace(op, b, damps)
         X, _ = space.solve(b, 0.3)
         assert X.shape == (n, 3) and np.allclose(X, np.linalg.solve(A.conj().T @ A + 0.09 * np.eye(n), A.conj().T @ b), atol=1e-2)
