@@ -281,6 +281,23 @@ TEST_CASE("GCV in a space chooses what the exact trace chooses") {
       for (std::size_t d = 0; d < damps.size(); ++d)
         CHECK(curve.points[d].merit == Approx(merits[d]).epsilon(1e-6));
     }
+    // Each has a noise of its own.
+    std::vector<double> noises;
+    std::vector<Index> largest(static_cast<std::size_t>(columns), -1);
+    for (Index j = 0; j < columns; ++j) {
+      noises.push_back(
+          1.01 *
+          Filtered<T>(matrix, values, b, j, std::pow(10, -1 + 0.5 * static_cast<double>(j))).residual_norm);
+      Index& best = largest[static_cast<std::size_t>(j)];
+      for (Index d = 0; d < std::ssize(damps); ++d) {
+        const double damp = damps[static_cast<std::size_t>(d)];
+        if (Filtered<T>(matrix, values, b, j, damp).residual_norm <= noises.back() &&
+            (best < 0 || damp > damps[static_cast<std::size_t>(best)]))
+          best = d;
+      }
+    }
+    const std::vector<DampingCurve> within = space.curves(DampingRule::discrepancy, noises);
+    for (std::size_t j = 0; j < within.size(); ++j) CHECK(within[j].chosen == largest[j]);
     CHECK_THROWS_AS(SolutionSpace<T>(A, B, {.damps = damps}).curves(DampingRule::gcv), UsageError);
   }
 }
