@@ -97,9 +97,14 @@ void bind_solution_space(py::module_ native) {
                curves.append(dict_of(curve));
              return curves;
            })
-      .def("solve", [](const Bound& space, const Matrix<T>& B, Matrix<T>& X, const SolveOptions& options) {
-        return report_of([&] { return space.solve(B.matrix, X.output(), options); });
-      });
+      .def("solve",
+           [](const Bound& space, const Matrix<T>& B, Matrix<T>& X, const SolveOptions& options) {
+             return report_of([&] { return space.solve(B.matrix, X.output(), options); });
+           })
+      .def("solve_others",
+           [](const Bound& space, const Matrix<T>& B, Matrix<T>& X, const SolveOptions& options) {
+             return report_of([&] { return space.solve_others(B.matrix, X.output(), options); });
+           });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One space for several right-hand sides and dampings: its solutions are solved, and its curves are those of the solutions."""
+"""One space for several right-hand sides and dampings: its solutions are solved, and its curves are those of the solutions. Or the
+space is that of every other right-hand side, and solves them all."""
 import numpy as np
 
 import properties
@@ -11,7 +12,7 @@ from solve_area import answer, request_of
 def check(case, workers):
     problem = Problem(case)
     damps = sorted({*problem.D, *(float(np.ldexp(D, case["scale_A"])) for D in case["more"])}) or [0.0]
-    request = {**request_of(problem), "damps": damps, "least": min(problem.T, default=1e-4), "limit": case["limit"]}
+    request = {**request_of(problem), "damps": damps, "least": min(problem.T, default=1e-4), "limit": case["limit"], "others": case["others"]}
     request["options"]["damp"] = problem.D
     value, facts = answer(workers, request, "space")
     require(value is not None, "space, refused without need", facts)
@@ -28,6 +29,8 @@ def check(case, workers):
     require(facts["dimension"] <= most and facts["products"] <= 2 * facts["dimension"] + 2 * width, "space, size", facts["dimension"],
             facts["products"], "of", most)
     require(case["limit"] == 0 or facts["dimension"] <= case["limit"], "space, limit", facts["dimension"], case["limit"])
+    if case["others"]:
+        return [f"others, {reason}" for reason in report["reasons"]] or [end]
     require(len(facts["curves"]) == width, "space, curves", facts["curves"])
     for j, curve in enumerate(facts["curves"]):
         at = int(np.flatnonzero(curve["damps"] == problem.D[j])[0])

@@ -166,7 +166,7 @@ def spaces(draw):
     """Several right-hand sides, each with a damping of its own, in one space that may be too small."""
     case = draw(solves())
     case.update(area="space", solver="cgls", guess=None, other=None, out_is_B=False, variances=False, one_pass=False, preconditioner=0,
-                condition_limit=0, batch=0, matrix=draw(matrices(False)), limit=draw(one_of(0, 0, 0, 1, 5)),
+                condition_limit=0, batch=0, matrix=draw(matrices(False)), limit=draw(one_of(0, 0, 0, 1, 5)), others=draw(one_in(3)),
                 more=draw(st.lists(one_of(0, 1e-3, 0.1, 1, 10), max_size=4)))
     case["rows"], case["cols"] = draw(shapes(False))
     case["damp"] = draw(st.lists(one_of(0, 1e-3, 0.1, 1), min_size=len(case["rhs"]), max_size=len(case["rhs"])))

@@ -136,9 +136,12 @@ def space(request):
     grid = grid_of(tuple(how["grid"]), how["transport"])
     op, _ = matrix_operator(grid, request)
     B = gl.zeros(op.range, request["B"].shape[1], op.dtype).scatter(whole(grid, request["B"]))
-    made = gl.SolutionSpace(op, B, request["damps"], tolerance=request["least"], max_dimension=request["limit"])
+    seen = B
+    if request["others"]:
+        seen = gl.zeros(op.range, (B.shape[1] + 1) // 2, op.dtype).scatter(whole(grid, np.asfortranarray(request["B"][:, ::2])))
+    made = gl.SolutionSpace(op, seen, request["damps"], tolerance=request["least"], max_dimension=request["limit"])
     options = dict(request["options"])
-    X, report = made.solve(B, options.pop("damp"), **options)
+    X, report = (made.solve_others if request["others"] else made.solve)(B, options.pop("damp"), **options)
     report.pop("alarms")
     facts = {"curves": made.curves("none"), "dimension": made.dimension, "products": made.products, "end": made.end}
     gathered = X.gather()

@@ -219,6 +219,13 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings():
         if found is not None:
             exact = np.column_stack([np.linalg.solve(A.conj().T @ A + D**2 * np.eye(n), A.conj().T @ b[:, j]) for j, D in enumerate(picked)])
             assert np.linalg.norm(found - exact) <= 100 * tolerance * np.linalg.norm(exact)
+        others = whole(name, 3, m, 2)
+        X, report = space.solve_others(gl.zeros(op.range, 2, A.dtype).scatter(others), 0.5)
+        found = X.gather()
+        assert report["reasons"] == ["converged"] * 2, report
+        if found is not None:
+            exact = np.linalg.solve(A.conj().T @ A + 0.25 * np.eye(n), A.conj().T @ others)
+            assert np.linalg.norm(found - exact) <= 100 * tolerance * np.linalg.norm(exact)
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, []), "no damping")
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, [1, -1]), "a damping is -1")
         expect_error(gl.UsageError, lambda: space.curves("corner"), "corner")

@@ -103,3 +103,12 @@ class SolutionSpace:
         """
         return solved(self._operator, B, None, out, options, {**changes, "damp": damp},
                       lambda native, b, x, how: self._native.solve(b, x, how))
+
+    def solve_others(self, B: Columns, damp: PerColumn, *, out: Matrix | None = None, options: SolveOptions | None = None,
+                     **changes: Any) -> tuple[Any, SolveReport]:
+        """The same for other data, of any number of columns, from the best x in the space. Collective.
+
+        That takes one product with Aᴴ for each. If the data are like B, little is left to do.
+        """
+        return solved(self._operator, B, None, out, options, {**changes, "damp": damp},
+                      lambda native, b, x, how: self._native.solve_others(b, x, how))

@@ -73,6 +73,9 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// those of cgls(), recomputed from their definitions. It iterates where the space is not enough. Throws
   /// UsageError on all ranks if B is not that B, by its norms, or options.initial_guess is set.
   SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
+  /// The same for other data, of any number of columns: cgls() from the best x in the space, which takes one
+  /// product with Aᴴ for each. If the data are like those that the space was made for, little is left to do.
+  SolveReport solve_others(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
 
  private:
   class Construction;

@@ -60,14 +60,22 @@ void BlockBasis<T>::reserve(Index columns) {
     return;
   }
   const Index most = std::max(columns, least_buffer_columns);
-  factor_.reserve(backend, most * columns);
-  products_.reserve(backend, most * columns);
+  reserve_products(columns);
   panel_.reserve(backend, std::min(block_panel_rows, rows) * columns);
   if (blocks_.empty() || (filled_.back() + columns) * rows > blocks_.back().size()) {
     blocks_.emplace_back(backend, rows * most);
     filled_.push_back(0);
   }
   candidate_ = {blocks_.size() - 1, filled_.back()};
+}
+
+template <Scalar T>
+void BlockBasis<T>::reserve_products(Index columns) {
+  const auto& backend = space_.grid->backend();
+  Index most = std::max(columns, least_buffer_columns);
+  for (const Index filled : filled_) most = std::max(most, filled);
+  factor_.reserve(backend, most * columns);
+  products_.reserve(backend, most * columns);
 }
 
 template <Scalar T>
@@ -107,6 +115,22 @@ template <Scalar T>
 void BlockBasis<T>::add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y) {
   if (S.rows() == 0 || S.cols() == 0) return;
   kernels().gemm(Op::none, Op::none, to_scalar<T>(alpha), X.local(), upload(S), T(1), Y.local());
+}
+
+template <Scalar T>
+typename BlockBasis<T>::Small BlockBasis<T>::products_with(const ConstDistMatrix<T>& Y, const SumOver& sum) {
+  numbers_.clear();
+  std::vector<std::size_t> first;
+  const std::vector<DistMatrix<T>> basis = kept();
+  for (const DistMatrix<T>& U : basis) {
+    first.push_back(numbers_.size());
+    add_local_products(U, Y);
+  }
+  sum(numbers_);
+  Small products(0, Y.cols());
+  for (std::size_t b = 0; b < basis.size(); ++b)
+    products = stacked(products, summed_products(first[b], basis[b].cols(), Y.cols()));
+  return products;
 }
 
 template <Scalar T>

@@ -22,6 +22,8 @@ class BlockBasis {
  public:
   using Small = SmallMatrix<Accumulator<T>>;
   enum class Keeps { last_block, all_blocks };
+  /// Replaces numbers, of which every rank has its share, by their sums over the ranks.
+  using SumOver = std::function<void(std::vector<double>&)>;
 
   explicit BlockBasis(const Space& space, Keeps keeps = Keeps::last_block)
       : space_(space), keeps_(keeps), blocks_(keeps == Keeps::last_block ? 2 : 0) {}
@@ -41,11 +43,12 @@ class BlockBasis {
 
   /// Y ← Y + α X S for a tall X and a small S.
   void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
+  /// Where all blocks are kept, takes the memory for products of them with this many columns.
+  void reserve_products(Index columns);
+  /// [all blocks]ᴴ Y.
+  Small products_with(const ConstDistMatrix<T>& Y, const SumOver& sum);
   /// Y ← Y + [all blocks] S. S has a row for each vector of the first blocks, and need not have them for all.
   void add_combination(const Small& S, DistMatrix<T>& Y);
-
-  /// Replaces numbers, of which every rank has its share, by their sums over the ranks.
-  using SumOver = std::function<void(std::vector<double>&)>;
 
   /// Returns this rank's share of the candidate's Gram matrix. Sum the numbers over the ranks before adopt().
   std::vector<double>& local_gram();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -34,14 +35,10 @@ class ProjectedProblem {
     return columns;
   }
 
-  /// The QR factorisation of [B; D·I], so far.
+  /// The QR factorisation of [B; D·I] so far, for the next blocks to go on with.
   BlockScalars<S> factored(double damp, double smallest) const {
     BlockScalars<S> scalars;
-    scalars.begin(L_.front(), beta_, damp);
-    for (std::size_t i = 0; i < K_.size(); ++i) {
-      scalars.eliminate(K_[i], smallest);
-      scalars.extend(L_[i + 1]);
-    }
+    factor(damp, smallest, scalars);
     return scalars;
   }
 
@@ -53,31 +50,12 @@ class ProjectedProblem {
 
   /// The solutions for one D. Does not use directions that A maps to vectors of length at most `smallest`.
   Solution solve(double damp, double smallest) const {
-    struct Step {
-      Small rho_inverse, theta, phi;
-    };
-    std::vector<Step> steps;
     BlockScalars<S> scalars;
-    scalars.begin(L_.front(), beta_, damp);
-    for (std::size_t i = 0; i < K_.size(); ++i) {
-      scalars.eliminate(K_[i], smallest);
-      steps.push_back({scalars.rho_inverse(), {}, scalars.phi()});
-      scalars.extend(L_[i + 1]);
-      steps.back().theta = scalars.theta();
-    }
-    std::vector<Small> y(steps.size());
-    for (std::size_t i = steps.size(); i-- > 0;) {  // ρᵢ yᵢ = φᵢ − θᵢ₊₁ yᵢ₊₁
-      Small right = std::move(steps[i].phi);
-      if (i + 1 < steps.size()) subtract(product(steps[i].theta, y[i + 1]), right);
-      y[i] = product(steps[i].rho_inverse, right);
-    }
-    Solution solution{Small(dimension(), beta_.cols()), {}, {}, {}};
-    Index first = 0;
-    for (const Small& block : y) {
-      for (Index j = 0; j < block.cols(); ++j)
-        std::copy_n(block.column(j), block.rows(), solution.y.column(j) + first);
-      first += block.rows();
-    }
+    const std::vector<Step> R = factor(damp, smallest, scalars);
+    std::vector<Small> phi;
+    for (const Step& step : R) phi.push_back(step.phi);
+    const std::vector<Small> y = substitute(R, std::move(phi));
+    Solution solution{joined(y), {}, {}, {}};
     const std::vector<double> residual = residual_squares(y);
     for (Index j = 0; j < beta_.cols(); ++j) {
       solution.x.push_back(std::sqrt(solution.y.column_norm_squared(j)));
@@ -87,7 +65,60 @@ class ProjectedProblem {
     return solution;
   }
 
+  /// The y with (BᴴB + D²I) y = C: for data other than b the solution in the space, if C = VᴴAᴴ of the data.
+  /// It is less accurate than solve(), since it squares the condition of [B; D·I].
+  Small solve_normal_equations(const Small& C, double damp, double smallest) const {
+    BlockScalars<S> scalars;
+    const std::vector<Step> R = factor(damp, smallest, scalars);
+    std::vector<Small> z;
+    Index first = 0;
+    for (std::size_t i = 0; i < R.size(); ++i) {  // ρᵢᴴ zᵢ = cᵢ − θᵢᴴ zᵢ₋₁
+      Small right = C.row_block({first, K_[i].cols()});
+      first += K_[i].cols();
+      if (i > 0) subtract(product(adjoint(R[i - 1].theta), z[i - 1]), right);
+      z.push_back(product(adjoint(R[i].rho_inverse), right));
+    }
+    return joined(substitute(R, std::move(z)));
+  }
+
  private:
+  /// A block of the factor R of [B; D·I], ρᵢ and θᵢ₊₁ beside it, and of QᴴE₁β.
+  struct Step {
+    Small rho_inverse, theta, phi;
+  };
+  std::vector<Step> factor(double damp, double smallest, BlockScalars<S>& scalars) const {
+    std::vector<Step> R;
+    scalars.begin(L_.front(), beta_, damp);
+    for (std::size_t i = 0; i < K_.size(); ++i) {
+      scalars.eliminate(K_[i], smallest);
+      R.push_back({scalars.rho_inverse(), {}, scalars.phi()});
+      scalars.extend(L_[i + 1]);
+      R.back().theta = scalars.theta();
+    }
+    return R;
+  }
+
+  /// Solves ρᵢ yᵢ = rightᵢ − θᵢ₊₁ yᵢ₊₁.
+  static std::vector<Small> substitute(const std::vector<Step>& R, std::vector<Small> right) {
+    std::vector<Small> y(R.size());
+    for (std::size_t i = R.size(); i-- > 0;) {
+      if (i + 1 < R.size()) subtract(product(R[i].theta, y[i + 1]), right[i]);
+      y[i] = product(R[i].rho_inverse, right[i]);
+    }
+    return y;
+  }
+
+  Small joined(const std::vector<Small>& blocks) const {
+    Small all(dimension(), blocks.empty() ? beta_.cols() : blocks.front().cols());
+    Index first = 0;
+    for (const Small& block : blocks) {
+      for (Index j = 0; j < block.cols(); ++j)
+        std::copy_n(block.column(j), block.rows(), all.column(j) + first);
+      first += block.rows();
+    }
+    return all;
+  }
+
   static void subtract(const Small& A, Small& B) {
     for (Index j = 0; j < B.cols(); ++j)
       for (Index i = 0; i < B.rows(); ++i) B(i, j) -= A(i, j);

@@ -64,6 +64,7 @@ class SolutionSpace<T>::Construction {
   SpaceEnd end() const { return end_; }
   std::vector<DampingCurve> curves(DampingRule rule, const PerColumn& noise) const;
   SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options);
+  SolveReport solve_others(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options);
 
  private:
   /// The norms of x, of the residual and of the gradient for each D and column, D by D.
@@ -87,7 +88,10 @@ class SolutionSpace<T>::Construction {
   bool is_solved(const BlockScalars<S>& scalars, double damp) const;
   std::optional<double> unsolved_damp() const;
   void evaluate();
-  Small combinations(const PerColumn& damp, Index columns);
+  void check(const ConstDistMatrix<T>& B, const DistMatrix<T>& X, const SolveOptions& options,
+             Index columns) const;
+  Small combinations(const PerColumn& damp, Index columns, const std::function<Small(double)>& solve);
+  SolveReport finish(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
 
   const OperatorPtr<T> A_;
   const SpaceOptions options_;
@@ -361,18 +365,25 @@ std::vector<DampingCurve> SolutionSpace<T>::Construction::curves(DampingRule rul
   return curves;
 }
 
+/// Throws, on all ranks, unless cgls can start from the space with these.
 template <Scalar T>
-SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                                                  SolveOptions options) {
-  const Index count = columns_of_data();
+void SolutionSpace<T>::Construction::check(const ConstDistMatrix<T>& B, const DistMatrix<T>& X,
+                                           const SolveOptions& options, Index columns) const {
   agree(B.grid(), "SolutionSpace::solve", [&](Agreement& agreement) {
     describe_problem(agreement, B, X, options);
     A_->require_operands(X, B, "SolutionSpace::solve");
     require<UsageError>(!options.initial_guess, "SolutionSpace::solve: the space gives the initial guess");
-    require<ShapeError>(!B.grid()->is_member() || B.cols() == count, "SolutionSpace::solve: B has ", B.cols(),
-                        " columns, and the space is for ", count);
+    require<ShapeError>(!B.grid()->is_member() || B.cols() == columns, "SolutionSpace::solve: B has ",
+                        B.cols(), " columns, and the space is for ", columns);
     check_options("SolutionSpace::solve", row_of(Solver::cgls).features, options, B.cols());
   });
+}
+
+template <Scalar T>
+SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                                  SolveOptions options) {
+  const Index count = columns_of_data();
+  check(B, X, options, count);
   if (B.grid()->is_member()) {
     const std::vector<double> norms = column_norms(B);
     for (Index j = 0; j < count; ++j) {
@@ -382,18 +393,53 @@ SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, D
                           ", and the space is for one of ", before);
     }
     X.set_zero();
-    v_.add_combination(combinations(options.damp, count), X);
+    v_.add_combination(combinations(options.damp, count,
+                                    [this](double damp) { return projected_.solve(damp, smallest()).y; }),
+                       X);
     multiply_by_powers(X, std::vector<int>(powers_.begin(), powers_.begin() + count));
   }
+  return finish(B, X, std::move(options));
+}
+
+template <Scalar T>
+SolveReport SolutionSpace<T>::Construction::solve_others(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                                         SolveOptions options) {
+  check(B, X, options, B.cols());
+  if (B.grid()->is_member()) {
+    FailureScope failures;
+    DistMatrix<T> scaled = allocate_matrix<T>(B.grid(), B.layout());
+    attempt(comm(), [&] { v_.reserve_products(B.cols()); });
+    const std::vector<int> powers = powers_of_columns(B);
+    copy(B, scaled);
+    std::vector<int> opposite;
+    for (const int power : powers) opposite.push_back(-power);
+    multiply_by_powers(scaled, opposite);
+    A_->apply_adjoint(T(1), scaled, T(0), X);
+    const Small C =
+        v_.products_with(X, [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); });
+    X.set_zero();
+    v_.add_combination(
+        combinations(options.damp, B.cols(),
+                     [&](double damp) { return projected_.solve_normal_equations(C, damp, smallest()); }),
+        X);
+    multiply_by_powers(X, powers);
+  }
+  return finish(B, X, std::move(options));
+}
+
+/// CGLS from X.
+template <Scalar T>
+SolveReport SolutionSpace<T>::Construction::finish(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                                   SolveOptions options) const {
   options.initial_guess = true;
   if (!options.tolerance && options.error == 0) options.tolerance = tolerance_;
   return gridlops::solve(Solver::cgls, *A_, B, X, options);
 }
 
-/// The y of these columns, each D computed on one rank.
+/// The y of these columns, by solve(D) for all columns, each D on one rank.
 template <Scalar T>
 typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::combinations(
-    const PerColumn& damp, Index columns) {
+    const PerColumn& damp, Index columns, const std::function<Small(double)>& solve) {
   std::map<double, std::vector<Index>> columns_of;
   for (Index j = 0; j < columns; ++j) columns_of[damp[j]].push_back(j);
   Small Y(dimension(), columns);
@@ -404,7 +450,7 @@ typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::c
     int next = 0;
     for (const auto& [each, of_each] : columns_of) {
       if (next++ % comm().size() != comm().rank()) continue;
-      const Small y = projected_.solve(each, smallest()).y;
+      const Small y = solve(each);
       for (const Index j : of_each) std::copy_n(y.column(j), y.rows(), elements + j * y.rows());
     }
   });
@@ -443,6 +489,11 @@ template <Scalar T>
 SolveReport SolutionSpace<T>::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                     SolveOptions options) const {
   return built_->solve(B, X, std::move(options));
+}
+template <Scalar T>
+SolveReport SolutionSpace<T>::solve_others(const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                           SolveOptions options) const {
+  return built_->solve_others(B, X, std::move(options));
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class SolutionSpace<T>;

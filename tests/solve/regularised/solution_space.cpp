@@ -171,6 +171,60 @@ TEST_CASE("A sweep in one space takes a fraction of the products of its columns"
   }
 }
 
+TEMPLATE_TEST_CASE("Other data take few iterations where they are like those of the space", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  // All data are combinations of the first 12 singular vectors, so that the space has the solutions of
+  // others.
+  const Index m = 40, n = 30, rank = 12;
+  const std::vector<double> values = geometric(n, 100);
+  const KnownSpectrum<T> matrix(m, n, values);
+  const auto data = [&](std::uint64_t seed) -> Element<T> {
+    return [&matrix, seed](Index i, Index j) {
+      T sum = 0;
+      for (Index k = 0; k < rank; ++k) sum += counter_random<T>(seed, k, j) * matrix.left(i, k);
+      return j == 2 ? sum * Real<T>(1000) : sum;
+    };
+  };
+  const double tolerance = sizeof(Real<T>) == 4 ? 1e-3 : 1e-8;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), 5, data(1));
+    const SolutionSpace<T> space(A, B, {.damps = {0.1}, .tolerance = tolerance / 10});
+    for (const Index columns : {0, 1, 40}) {
+      const Element<T> others = data(2);
+      const DistMatrix<T> C = filled(A->range(), columns, others);
+      DistMatrix<T> X(grid, A->domain().layout(columns));
+      for (const double damp : {0.1, 0.5}) {
+        const SolveReport report = space.solve_others(C, X, {.tolerance = tolerance, .damp = damp});
+        const std::vector<T> whole = everywhere(X);
+        for (Index j = 0; j < columns; ++j) {
+          const ColumnReport& column = report.columns[static_cast<std::size_t>(j)];
+          CAPTURE(damp, j, column.iterations);
+          CHECK(column.reason == StopReason::converged);
+          CHECK(column.iterations == 0);
+          const Filtered<T> exact(matrix, values, others, j, damp);
+          double error = 0;
+          for (Index i = 0; i < n; ++i)
+            error += std::norm(Accumulator<T>(whole[static_cast<std::size_t>(i + j * n)]) -
+                               exact.x[static_cast<std::size_t>(i)]);
+          CHECK(std::sqrt(error) <= (exact.x_norm + exact.residual_norm) * tolerance / std::pow(damp, 2));
+        }
+      }
+    }
+    // Data unlike those are solved by iterations.
+    const DistMatrix<T> unlike = filled(A->range(), 2, random_elements<T>(9));
+    DistMatrix<T> X(grid, A->domain().layout(2));
+    for (const ColumnReport& column :
+         space.solve_others(unlike, X, {.max_iterations = 500, .damp = 0.1}).columns) {
+      CHECK(is_solved(column.reason));
+      CHECK(column.iterations > 0);
+    }
+  }
+}
+
 TEST_CASE("A full space, and a complete one, say so, and columns are solved all the same") {
   using T = double;
   const Index m = 30, n = 25, columns = 4;
