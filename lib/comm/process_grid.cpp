@@ -46,8 +46,7 @@ ProcessGrid::ProcessGrid(GridShape shape, std::shared_ptr<Backend> backend)
 ProcessGrid::ProcessGrid(Communicator& comm, GridShape shape, std::shared_ptr<Backend> backend)
     : shape_(shape), backend_(std::move(backend)) {
   agree(comm, "making a process grid", [&](Agreement& agreement) {
-    agreement.on("its shape", shape.rows, "x", shape.cols).on("GRIDLOPS_CHECK", check_level_text());
-    check_level();
+    agreement.on("its shape", shape.rows, "x", shape.cols).on("GRIDLOPS_CHECK", name_of(check_level()));
     require_positive(shape);
     require<UsageError>(shape.rows <= comm.size() / shape.cols, "a process grid of ", shape.rows, "x",
                         shape.cols, " needs more ranks than the ", comm.size(),

@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/message.hpp"
+#include "base/settings.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -47,11 +47,6 @@ Json machine_of(Communicator& comm) {
           {"threads", threads_per_rank()},
           {"blas_threads", blas.threads},
           {"ranks_on_machine", ranks[0]}};
-}
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 /// The file of the calibration, or the reason why there is none.

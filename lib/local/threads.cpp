@@ -6,13 +6,11 @@
 
 #include <atomic>
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <limits>
 #include <mutex>
 
-#include "base/message.hpp"
-#include "gridlops/base/error.hpp"
+#include "base/settings.hpp"
 #include "gridlops/local/backend.hpp"
 
 #if defined(_OPENMP)
@@ -23,23 +21,15 @@ namespace gridlops {
 
 namespace {
 
-/// The number of threads that a variable of the environment asks for; 0 if it does not exist, or begins with
-/// no such number.
-int number_in(const char* variable) {
-  const char* const text = std::getenv(variable);
-  int number = 0;
-  if (text != nullptr) std::from_chars(text, text + std::strlen(text), number);
-  return std::max(number, 0);
-}
-
-/// The number of threads that the environment asks for; 0 if it does not.
+/// The number of threads that the environment asks for; 0 if it does not. OMP_NUM_THREADS may have a number
+/// for each level of loops within loops, of which the first counts.
 int asked_threads() {
-  const char* const text = std::getenv("GRIDLOPS_THREADS");
-  if (text == nullptr || *text == '\0') return number_in("OMP_NUM_THREADS");
-  const int number = number_in("GRIDLOPS_THREADS");
-  require<UsageError>(text == message(number) && number > 0, "GRIDLOPS_THREADS is '", text,
-                      "'; it must be the number of threads of each rank, at least 1");
-  return number;
+  int number = number_in<int>("GRIDLOPS_THREADS", 0, 1, std::numeric_limits<int>::max(),
+                              "the number of threads of each rank, at least 1");
+  if (number > 0) return number;
+  const std::string of_openmp = variable("OMP_NUM_THREADS");
+  std::from_chars(of_openmp.data(), of_openmp.data() + of_openmp.size(), number);
+  return std::max(number, 0);
 }
 
 std::atomic<int> chosen{0};  // 0 before anybody has asked, -1 if nobody chose

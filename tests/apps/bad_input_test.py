@@ -189,10 +189,46 @@ def check_environment(suite):
         lines = [line for line in run.warning_lines if f" {name} " in line]
         suite.check(len(lines) == 1 and (f"did you mean '{meant}'?" in lines[0]) == (meant is not None),
                     "no warning of", name, ":", run.errors)
-    read = {name for path in (ROOT / "lib").rglob("*.cpp")
-            for name in re.findall(r'getenv\("(GRIDLOPS_\w+)"\)', path.read_text(encoding="utf-8"))}
-    suite.check(read and read <= set(known), "variables of the library that are not tested here:", read - set(known))
+    names = variables_of_library()
+    suite.check(names and names <= set(known), "variables of the library that are not tested here:", names - set(known))
     (suite.folder / "out.npy").unlink()
+
+
+def variables_of_library():
+    return {name for path in (ROOT / "lib").rglob("*.[ch]pp") for name in re.findall(r'"(GRIDLOPS_\w+)"', path.read_text(encoding="utf-8"))}
+
+
+# Values that a variable cannot have, and what the error says that it can.
+WRONG_SETTINGS = {
+    "GRIDLOPS_CHECK": (["foo", "ALL", "entry "], "entry, off or all"),
+    "GRIDLOPS_DEVICE_MPI": (["foo"], "auto or staged"),
+    "GRIDLOPS_KERNELS": (["foo", "AVX2"], "auto, blas, "),
+    "GRIDLOPS_THREADS": (["foo", "0", "-1", "2x", "99999999999"], "the number of threads of each rank, at least 1"),
+    "GRIDLOPS_TIMEOUT": (["-1", "soon", "1e10", "nan"], "a number of seconds, at most a billion, or 0 for no limit"),
+    "GRIDLOPS_TRACE": (["foo"], "off, summary, tree, chrome:FILE"),
+}
+
+
+def check_wrong_settings(suite):
+    """A variable with a wrong value is one line of rank 0, and a usual end, before anything is read or written."""
+    others = variables_of_library() - set(WRONG_SETTINGS)
+    suite.check(others == {"GRIDLOPS_CALIBRATION"}, "variables that are not the name of a file, but have no wrong value here:", others)
+    cases = [(ranks, name, value, allowed, {"environment": {name: value}})
+             for name, (values, allowed) in WRONG_SETTINGS.items() for value in values
+             for ranks in ((None, 2, RANKS) if value == values[0] else (None,))]
+    # What one rank alone has wrong, all ranks refuse. Those of the programs are rank 0's.
+    alone = ["sh", "-c", 'test "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 1 || export "$0"; exec "$@"']
+    cases += [(ranks, name, values[0], allowed, {"on_each_rank": [*alone, f"{name}={values[0]}"]})
+              for ranks, name in ((2, "GRIDLOPS_THREADS"), (RANKS, "GRIDLOPS_CHECK"))
+              for values, allowed in (WRONG_SETTINGS[name],)]
+    for ranks, name, value, allowed, how in cases:
+        run = suite.run(*multiply(), ranks=ranks, timeout=30, **how)
+        suite.succeeded(run, USAGE)
+        prefix = "rank 1: " if "on_each_rank" in how else ""
+        suite.check(len(run.own_lines) == 1 and run.own_lines[0].startswith(f"gridlops: error: {prefix}{name} is '{value}'")
+                    and allowed in run.own_lines[0], name, value, "on", ranks, "ranks is not one error with what is allowed:", run.errors)
+        suite.check("MPI_ABORT" not in run.errors and "MPI_Abort" not in run.errors, name, value, ": the job was aborted:", run.errors)
+    suite.check(not (suite.folder / "out.npy").exists(), "an output of a run that was refused")
 
 
 def check_disk_limits(suite):
@@ -220,6 +256,7 @@ def test(suite, full):
         check_case(suite, words, status, mentions, ranks_of(number, words, status))
     check_no_elements(suite)
     check_environment(suite)
+    check_wrong_settings(suite)
     check_disk_limits(suite)
     check_memory(suite)
 

@@ -209,6 +209,29 @@ int lend_mpi(int argc, char** argv) {
   return MPI_Finalize() == MPI_SUCCESS && good ? 0 : 1;
 }
 
+/// A variable of one rank has a value that it cannot have. The session does not begin on any rank, and one
+/// that begins later works.
+int refuse_a_setting(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::string text;
+  if (rank == 1) setenv("GRIDLOPS_CHECK", "some", 1);
+  try {
+    const MpiSession session(nullptr, nullptr);
+  } catch (const UsageError& error) {
+    text = error.what();
+  }
+  unsetenv("GRIDLOPS_CHECK");
+  {
+    MpiSession session(nullptr, nullptr);
+    session.world().barrier();
+  }
+  const bool good = text == "rank 1: GRIDLOPS_CHECK is 'some'; it must be entry, off or all";
+  std::printf("refused %s: %s\n", good ? "well" : "badly", text.c_str());
+  return MPI_Finalize() == MPI_SUCCESS && good ? 0 : 1;
+}
+
 }  // namespace
 
 /// The program's own stands before MPI's.
@@ -235,6 +258,7 @@ int main(int argc, char** argv) {
       {"end_well", end_well},
       {"crash_in_finalize", crash_in_finalize},
       {"lend_mpi", lend_mpi},
+      {"refuse_a_setting", refuse_a_setting},
   };
   const auto mode = argc > 1 ? modes.find(argv[1]) : modes.end();
   return mode == modes.end() ? 2 : mode->second(argc, argv);

@@ -51,10 +51,11 @@ CASES = [
      r"after .*; this rank had yet to tell the others of: A.npy is damaged$", None),
     ("abort_alone", 74, None, None),
     ("end_well", 3, None, None),
-    ("end_well", 2, r"^gridlops: rank \d on \S+: gridlops::UsageError: GRIDLOPS_TIMEOUT is 'soon'", "soon"),
+    ("end_well", 2, r"^gridlops: error: GRIDLOPS_TIMEOUT is 'soon'; it must be a number of seconds", "soon"),
     ("crash_in_finalize", 134, r"^gridlops: rank 1 on \S+: MPI crashed in MPI_Finalize, after all ranks had done their work; "
                                r"the exit status was 0$", None),
     ("lend_mpi", 0, None, None),
+    ("refuse_a_setting", 0, None, None),
 ]
 
 

@@ -22,7 +22,8 @@ class Session:
     makes progress when it communicates through this package or calls :func:`keep_alive`. The session does not watch
     ranks that wait in calls of mpi4py itself. With ``end_job``, ranks print the error instead, and the whole job ends
     with status 75; an exception that leaves the block on one rank also ends the job, with its own ``status``, or 70.
-    Only one session may exist at a time.
+    Only one session may exist at a time. If an environment variable ``GRIDLOPS_...`` has a value that it cannot have,
+    the block does not begin, and all ranks raise :class:`UsageError`.
     """
 
     def __init__(self, comm: MPI.Comm | None = None, *, end_job: bool = False) -> None:

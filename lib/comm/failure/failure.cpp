@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <locale>
 #include <new>
 #include <numeric>
@@ -16,6 +15,7 @@
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "base/settings.hpp"
 #include "comm/failure/call_account.hpp"
 #include "comm/failure/watchdog.hpp"
 #include "gridlops/base/error.hpp"
@@ -23,28 +23,21 @@
 
 namespace gridlops {
 
-std::string check_level_text() {
-  const char* const text = std::getenv("GRIDLOPS_CHECK");
-  return text == nullptr || *text == '\0' ? "entry" : text;
-}
-
 namespace {
 
 std::optional<Check> level_read;
 
-Check read_check_level() {
-  const std::string text = check_level_text();
-  if (text == "off") return Check::off;
-  if (text == "all") return Check::all;
-  require<UsageError>(text == "entry", "GRIDLOPS_CHECK is \"", text, "\"; it must be off, entry or all");
-  return Check::entry;
-}
-
 }  // namespace
 
 Check check_level() {
-  if (!level_read) level_read = read_check_level();
+  if (!level_read)
+    level_read =
+        word_in<Check>("GRIDLOPS_CHECK", {{"entry", Check::entry}, {"off", Check::off}, {"all", Check::all}});
   return *level_read;
+}
+
+const char* name_of(Check level) {
+  return level == Check::off ? "off" : level == Check::entry ? "entry" : "all";
 }
 
 void forget_check_level() { level_read.reset(); }

@@ -18,13 +18,12 @@ namespace gridlops {
 /// every setting.
 enum class Check { off, entry, all };
 
-/// The value of the environment variable GRIDLOPS_CHECK at the first call within a session; entry if it is
-/// not set. Throws UsageError for any other value.
+/// The value of the environment variable GRIDLOPS_CHECK at the beginning of the session, or without one at
+/// the first call; entry if it is not set. Throws UsageError for any other value.
 Check check_level();
 /// Makes the next call read the variable again. Each session calls it at its beginning.
 void forget_check_level();
-/// The value as a text, for ranks to compare.
-std::string check_level_text();
+const char* name_of(Check level);
 
 /// The only all_reduce that tells of failures: `failure` is this rank's, or null. If there is one, says_so()
 /// must be true of the values that come back. If it is not, the ranks are in different reductions. Then this

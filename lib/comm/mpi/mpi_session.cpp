@@ -4,29 +4,29 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <typeinfo>
 #include <utility>
 
 #include "base/message.hpp"
+#include "base/settings.hpp"
 #include "comm/failure/failure.hpp"
 #include "comm/failure/flight_recorder.hpp"
 #include "comm/failure/job_end.hpp"
 #include "comm/failure/watchdog.hpp"
+#include "comm/mpi/device_memory.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/local/backend.hpp"
+#include "local/products/kernel_set.hpp"
 
 namespace gridlops {
 
@@ -84,14 +84,19 @@ Cause cause_of_current_exception() {
 }
 
 double timeout_from_environment() {
-  const char* text = std::getenv("GRIDLOPS_TIMEOUT");
-  if (text == nullptr || *text == '\0') return 600;
-  const char* const end = text + std::strlen(text);
-  double seconds = 0;
-  const auto [stopped, error] = std::from_chars(text, end, seconds);
-  require<UsageError>(error == std::errc() && stopped == end && seconds >= 0, "GRIDLOPS_TIMEOUT is '", text,
-                      "'; it must be a number of seconds, or 0 for no limit");
-  return seconds;
+  return number_in("GRIDLOPS_TIMEOUT", 600.0, 0.0, 1e9,
+                   "a number of seconds, at most a billion, or 0 for no limit");
+}
+
+/// Reads all variables of the library but names of files, and returns the time limit. Throws UsageError if a
+/// variable has a value that it cannot have.
+double read_settings() {
+  static_cast<void>(threads_per_rank());
+  static_cast<void>(kernel_choice());
+  forget_check_level();
+  static_cast<void>(check_level());
+  static_cast<void>(may_give_mpi_device_memory());
+  return timeout_from_environment();
 }
 
 /// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in a
@@ -112,6 +117,17 @@ void finalize_mpi() {
   for (auto& [signal, action] : previous) sigaction(signal, &explain, &action);
   MPI_Finalize();
   for (const auto& [signal, action] : previous) sigaction(signal, &action, nullptr);
+}
+
+/// Ends MPI and this process because of an error that all ranks have met. Rank 0 has written it before any
+/// rank ends: a launcher may then end the others (collective over comm).
+[[noreturn]] void end_together(std::unique_ptr<Communicator> comm, const Error& error) {
+  agree(*comm, "ending", [&](Agreement&) {
+    if (comm->rank() == 0) write_line(message("gridlops: error: ", error.what(), "\n"));
+  });
+  comm.reset();
+  finalize_mpi();
+  std::exit(static_cast<int>(error.status()));
 }
 
 void require_no_session() {
@@ -145,9 +161,17 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   name_rank(rank);
-  forget_check_level();
-  static_cast<void>(threads_per_rank());  // throws if the environment has no number of threads
-  session.watchdog = std::make_unique<Watchdog>(comm, timeout_from_environment(), when_stuck);
+  double timeout = 0;
+  std::unique_ptr<Communicator> first = make_mpi_communicator(comm);
+  try {
+    agree(*first, "reading the environment", [&](Agreement&) { timeout = read_settings(); });
+  } catch (const UsageError& error) {
+    if (owns_mpi_) end_together(std::move(first), error);
+    std::set_terminate(session.previous_handler);
+    name_rank(std::nullopt);
+    throw;
+  }
+  session.watchdog = std::make_unique<Watchdog>(comm, timeout, when_stuck);
   world_ = make_mpi_communicator(comm);
   share_processors_of_machine(*world_);
 }

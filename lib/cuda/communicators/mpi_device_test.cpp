@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <string>
 #include <vector>
 
+#include "comm/mpi/device_memory.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"
@@ -22,11 +21,6 @@ bool all_agree(Communicator& host, bool mine) {
   std::array<std::int32_t, 1> least{mine ? 1 : 0};
   host.all_reduce(least, ReduceOp::min);
   return least[0] == 1;
-}
-
-bool is_wanted() {
-  const char* way = std::getenv("GRIDLOPS_DEVICE_MPI");
-  return way == nullptr || std::string(way) != "staged";
 }
 
 /// The data that a rank sends.
@@ -113,7 +107,9 @@ bool succeeds(Trial& trial, bool (Trial::*operation)()) {
 }  // namespace
 
 bool mpi_takes_device_memory(Communicator& host, Backend& backend) {
-  if (!all_agree(host, mpi_claims_device_memory() && is_wanted())) return false;
+  const bool may_try =
+      attempt(host, [] { return may_give_mpi_device_memory() && mpi_claims_device_memory(); });
+  if (!all_agree(host, may_try)) return false;
   // A failed trial may leave messages behind, so trials have their own communicators. Each rank first tries
   // alone, so that no rank waits for one whose MPI refuses.
   const auto alone = host.split(host.rank(), 0), together = host.split(0, host.rank());

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "local/products/kernel_set.hpp"
 
-#include <cstdlib>
 #include <fstream>
 #include <map>
 
 #include "base/message.hpp"
-#include "gridlops/base/error.hpp"
+#include "base/settings.hpp"
 #include "gridlops/local/backend.hpp"
 
 namespace gridlops {
@@ -14,23 +13,14 @@ namespace gridlops {
 KernelChoice kernel_choice(const std::string& name) {
   using Use = KernelChoice::Use;
   const std::vector<KernelSet>& sets = kernel_sets();
-  if (name.empty() || name == "auto") return {Use::where_faster, &sets.back()};
-  if (name == "blas") return {Use::never, &sets.back()};
-  if (name == "baseline") return {Use::wherever_possible, &sets.front()};
-  std::string names;
-  for (const KernelSet& set : sets) {
-    if (name == set.name) return {Use::wherever_possible, &set};
-    if (&set != &sets.front()) names += message(", ", set.name);
-  }
-  throw UsageError(message("GRIDLOPS_KERNELS is \"", name, "\", but this processor, which has ",
-                           sets.back().text, ", takes auto, blas, baseline", names));
+  Words<KernelChoice> words{{"auto", {Use::where_faster, &sets.back()}},
+                            {"blas", {Use::never, &sets.back()}}};
+  for (const KernelSet& set : sets) words.push_back({set.name, {Use::wherever_possible, &set}});
+  return value_of("GRIDLOPS_KERNELS", name, words);
 }
 
 const KernelChoice& kernel_choice() {
-  static const KernelChoice choice = [] {
-    const char* const name = std::getenv("GRIDLOPS_KERNELS");
-    return kernel_choice(name == nullptr ? "" : name);
-  }();
+  static const KernelChoice choice = kernel_choice(variable("GRIDLOPS_KERNELS"));
   return choice;
 }
 
