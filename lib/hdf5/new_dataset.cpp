@@ -130,7 +130,7 @@ Index make_dataset(const std::string& path, const ArrayName& name, const ArrayHe
   const AtWork at_work;
   std::error_code error;
   const bool is_new = std::filesystem::file_size(path, error) == 0;
-  h5::OutputDriver driver(path);
+  h5::OutputDriver driver(path, name.file);
   haddr_t offset = HADDR_UNDEF;
   try {
     const Handle access = driver.access();

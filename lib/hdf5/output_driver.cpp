@@ -113,7 +113,8 @@ struct OutputDriver::Calls {
   }
 };
 
-OutputDriver::OutputDriver(const std::string& path) : read_(path), write_(OutputFile::open(path)) {}
+OutputDriver::OutputDriver(const std::string& path, const std::string& name)
+    : read_(path), write_(OutputFile::open(path, name)) {}
 
 Handle OutputDriver::access() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);

@@ -14,7 +14,7 @@ namespace gridlops::h5 {
 /// not close a file it would crash when the process ends. What went wrong is kept for check().
 class OutputDriver {
  public:
-  explicit OutputDriver(const std::string& path);
+  OutputDriver(const std::string& path, const std::string& name);
   OutputDriver(const OutputDriver&) = delete;
   OutputDriver& operator=(const OutputDriver&) = delete;
 

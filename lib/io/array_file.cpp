@@ -224,7 +224,7 @@ void write_array(const std::string& name, const Dims& dims, const ConstDistMatri
   constexpr Index size = sizeof(T);
   write_together(place, ArrayHeader{scalar_type_of<T>, sizes}, like, Access::by_umask, X,
                  [&](const std::string& path, Index data_offset) {
-                   OutputFile file = OutputFile::open(path);
+                   OutputFile file = OutputFile::open(path, place.file);
                    const MatrixView<const T> block = X.local();
                    std::vector<T> rows, column;
                    Index first = 0;

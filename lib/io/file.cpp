@@ -96,30 +96,31 @@ std::string InputFile::text(Index most_bytes) const {
   return text;
 }
 
-OutputFile::OutputFile(const std::string& path, FileDescriptor descriptor)
-    : path_(path), descriptor_(std::move(descriptor)) {
+OutputFile::OutputFile(const std::string& name, FileDescriptor descriptor)
+    : name_(name), descriptor_(std::move(descriptor)) {
   if (descriptor_.number() < 0) {
-    throw OutputError(message(path, ": cannot open the file for writing: ", reason(),
+    throw OutputError(message(name, ": cannot open the file for writing: ", reason(),
                               "; is there such a directory, and may this user write to it?"));
   }
 }
 
-std::optional<OutputFile> OutputFile::create(const std::string& path, Access access) {
+std::optional<OutputFile> OutputFile::create(const std::string& path, const std::string& name,
+                                             Access access) {
   const mode_t mode = access == Access::owner ? 0600 : 0666;
   FileDescriptor descriptor(uninterrupted(
       [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode); }));
   if (descriptor.number() < 0 && errno == EEXIST) return std::nullopt;
-  return OutputFile(path, std::move(descriptor));
+  return OutputFile(name, std::move(descriptor));
 }
 
-OutputFile OutputFile::open(const std::string& path) {
-  return {path, FileDescriptor(
+OutputFile OutputFile::open(const std::string& path, const std::string& name) {
+  return {name, FileDescriptor(
                     uninterrupted([&] { return ::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC); }))};
 }
 
 void OutputFile::resize(Index bytes) {
   if (uninterrupted([&] { return ::ftruncate(descriptor_.number(), bytes); }) != 0) {
-    throw OutputError(message(path_, ": cannot make the file ", bytes, " bytes long: ", reason(), room));
+    throw OutputError(message(name_, ": cannot make the file ", bytes, " bytes long: ", reason(), room));
   }
 }
 
@@ -128,7 +129,7 @@ void OutputFile::write(const void* from, Index bytes, Index offset) {
     return ::pwrite(descriptor_.number(), static_cast<const char*>(from) + begin, count, offset + begin);
   });
   if (done < bytes) {
-    throw OutputError(message(path_, ": cannot write ", bytes - done, " bytes at byte ", offset + done, ": ",
+    throw OutputError(message(name_, ": cannot write ", bytes - done, " bytes at byte ", offset + done, ": ",
                               errno == 0 ? "the system takes no more" : reason(), room));
   }
 }
@@ -150,11 +151,11 @@ void OutputFile::copy(const InputFile& from) {
 
 void OutputFile::finish() {
   if (uninterrupted([&] { return ::fsync(descriptor_.number()); }) != 0) {
-    throw OutputError(message(path_, ": its data did not reach the disk: ", reason(), room));
+    throw OutputError(message(name_, ": its data did not reach the disk: ", reason(), room));
   }
   // After EINTR the descriptor is closed anyway, and the data are already safe.
   if (::close(descriptor_.release()) != 0 && errno != EINTR) {
-    throw OutputError(message(path_, ": cannot close the file: ", reason(), room));
+    throw OutputError(message(name_, ": cannot close the file: ", reason(), room));
   }
 }
 
@@ -278,11 +279,11 @@ std::string written_file(const std::string& path) {
 }
 
 TemporaryFile::TemporaryFile(const std::string& path, Access access)
-    : target_(written_file(path)), replaced_(file_to_replace(path)) {
+    : given_(path), target_(written_file(path)), replaced_(file_to_replace(path)) {
   remove_dead(target_);
   for (int attempt = 0; !file_; ++attempt) {
     name_ = message(prefix_of(target_), ::getpid(), "-", attempt);
-    file_ = OutputFile::create(name_, replaced_ ? Access::owner : access);
+    file_ = OutputFile::create(name_, given_, replaced_ ? Access::owner : access);
     if (file_ && !guard()) file_.reset();
   }
 }
@@ -307,7 +308,7 @@ void TemporaryFile::prepare(const std::string& start, Index bytes) {
 }
 
 void TemporaryFile::copy(const std::string& path) {
-  OutputFile file = OutputFile::open(name_);
+  OutputFile file = OutputFile::open(name_, given_);
   file.copy(InputFile(path));
   file.finish();
 }
@@ -324,7 +325,7 @@ void TemporaryFile::fill(const std::function<std::string()>& next_piece) {
 void TemporaryFile::take_name() {
   if (replaced_) pass_on(*replaced_, name_);
   if (::rename(name_.c_str(), target_.c_str()) != 0) {
-    throw OutputError(message(target_.string(), ": cannot give ", name_, " this name: ", reason()));
+    throw OutputError(message(given_, ": cannot give ", name_, " this name: ", reason()));
   }
   renamed_ = true;
   synchronise_directory(target_.parent_path());

@@ -54,13 +54,14 @@ enum class Access {
   owner      ///< only the user who runs the job
 };
 
-/// A file that one rank writes. Throws OutputError with the path, the position and the system's reason.
+/// A file that one rank writes. Throws OutputError with its name, the position and the system's reason. The
+/// name is the one that the user gave; the path may be that of a temporary file.
 class OutputFile {
  public:
-  /// Makes a new file. Returns nothing if the name is taken, even by a dangling link.
-  static std::optional<OutputFile> create(const std::string& path, Access access);
+  /// Makes a new file. Returns nothing if the path is taken, even by a dangling link.
+  static std::optional<OutputFile> create(const std::string& path, const std::string& name, Access access);
   /// Opens an existing file that is not a link.
-  static OutputFile open(const std::string& path);
+  static OutputFile open(const std::string& path, const std::string& name);
 
   void resize(Index bytes);
   void write(const void* from, Index bytes, Index offset);
@@ -70,9 +71,9 @@ class OutputFile {
   void finish();
 
  private:
-  OutputFile(const std::string& path, FileDescriptor descriptor);
+  OutputFile(const std::string& name, FileDescriptor descriptor);
 
-  std::string path_;
+  std::string name_;
   FileDescriptor descriptor_;
 };
 
@@ -109,6 +110,7 @@ class TemporaryFile {
  private:
   bool guard();
 
+  std::string given_;
   std::filesystem::path target_;
   std::string name_;
   std::optional<OutputFile> file_;

@@ -247,11 +247,13 @@ void read_matrix(const std::string& name, const MatrixHeader& header, DistMatrix
 
 namespace {
 
-/// Writes this rank's block of X into a file whose elements begin at data_offset, line by line.
+/// Writes this rank's block of X into the file at a path, whose elements begin at data_offset, line by line.
+/// Errors call the file by its name.
 template <Scalar T>
-void write_block(const std::string& path, Index data_offset, bool by_columns, const ConstDistMatrix<T>& X) {
+void write_block(const std::string& path, const std::string& name, Index data_offset, bool by_columns,
+                 const ConstDistMatrix<T>& X) {
   constexpr Index size = sizeof(T);
-  OutputFile file = OutputFile::open(path);
+  OutputFile file = OutputFile::open(path, name);
   const Range rows = X.local_row_range(), cols = X.local_col_range();
   Backend& backend = *X.grid()->backend();
   const bool on_host = backend.memory_space() == MemorySpace::host;
@@ -315,7 +317,7 @@ void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dime
   const bool by_columns = header.fortran_order || X.cols() == 1;
   const auto write = [&](const ConstDistMatrix<T>& from) {
     write_together(place, header, like, access, from, [&](const std::string& file, Index data_offset) {
-      write_block(file, data_offset, by_columns, from);
+      write_block(file, place.file, data_offset, by_columns, from);
     });
   };
   if (by_columns || !has_short_pieces(X)) return write(X);

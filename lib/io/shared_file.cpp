@@ -65,7 +65,7 @@ NewArray::NewArray(const ArrayName& name, const ArrayHeader& header, const std::
     temporary_->copy(name.file);
   }
   data_offset_ = make_dataset(temporary_->name(), name, header, parse_array_name(like));
-  OutputFile::open(temporary_->name()).finish();
+  OutputFile::open(temporary_->name(), name.file).finish();
 }
 
 void check_output_array(const std::string& name) {

@@ -47,7 +47,7 @@ TEST_CASE("Where no file can be made nothing is left", "[npy]") {
     const std::string taken = failure(folder.file("folder"), A);
     const std::string special = failure(pipe, A);
     if (grid->is_member()) {
-      CHECK(contains(nowhere, "missing/A.npy"));
+      CHECK(contains(nowhere, "missing/A.npy: cannot "));
       CHECK(contains(nowhere, "No such file or directory"));
       CHECK(contains(taken, "is no regular file"));
       CHECK(contains(special, "is no regular file"));
@@ -77,7 +77,7 @@ TEST_CASE("A disk that is full for any rank leaves the old file", "[npy]") {
         }
         CAPTURE(text);
         if (grid->is_member()) {
-          CHECK(contains(text, "A.npy.tmp."));
+          CHECK(contains(text, "A.npy: cannot "));
           CHECK(contains(text, "File too large"));
           CHECK(contains(text, poor_rank == 0 ? "2048 bytes long" : "at byte "));
         }
@@ -103,7 +103,7 @@ TEST_CASE("A link with the name of a temporary file leads nowhere", "[npy]") {
     struct stat status {};
     CHECK((stat(file.name().c_str(), &status) == 0 && (status.st_mode & 0777) == 0600));
     CHECK((std::filesystem::is_symlink(next) && !std::filesystem::exists(folder.file("elsewhere"))));
-    CHECK_THROWS_AS(OutputFile::open(next), OutputError);
+    CHECK_THROWS_AS(OutputFile::open(next, next), OutputError);
   }
 }
 
