@@ -83,20 +83,31 @@ Cause cause_of_current_exception() {
                       : Cause{"std::terminate was called without an exception"});
 }
 
+constexpr double usual_timeout = 600;  // seconds
+
 double timeout_from_environment() {
-  return number_in("GRIDLOPS_TIMEOUT", 600.0, 0.0, 1e9,
+  return number_in("GRIDLOPS_TIMEOUT", usual_timeout, 0.0, 1e9,
                    "a number of seconds, at most a billion, or 0 for no limit");
 }
 
-/// Reads all variables of the library but names of files, and returns the time limit. Throws UsageError if a
-/// variable has a value that it cannot have.
-double read_settings() {
+/// The same, but the usual limit for a wrong value, whose error is yet to come.
+double timeout_or_usual() {
+  try {
+    return timeout_from_environment();
+  } catch (const UsageError&) {
+    return usual_timeout;
+  }
+}
+
+/// Reads all variables of the library but names of files. Throws UsageError if one has a value that it cannot
+/// have.
+void read_settings() {
   static_cast<void>(threads_per_rank());
   static_cast<void>(kernel_choice());
   forget_check_level();
   static_cast<void>(check_level());
   static_cast<void>(may_give_mpi_device_memory());
-  return timeout_from_environment();
+  static_cast<void>(timeout_from_environment());
 }
 
 /// Calls MPI_Finalize, and says whose fault it is if that crashes: Open MPI 4 crashes there about once in a
@@ -119,15 +130,12 @@ void finalize_mpi() {
   for (const auto& [signal, action] : previous) sigaction(signal, &action, nullptr);
 }
 
-/// Ends MPI and this process because of an error that all ranks have met. Rank 0 has written it before any
-/// rank ends: a launcher may then end the others (collective over comm).
-[[noreturn]] void end_together(std::unique_ptr<Communicator> comm, const Error& error) {
-  agree(*comm, "ending", [&](Agreement&) {
-    if (comm->rank() == 0) write_line(message("gridlops: error: ", error.what(), "\n"));
+/// Writes an error that all ranks have met, once. Rank 0 has written it before any rank goes on: a launcher
+/// may end the others when one ends (collective over comm).
+void tell_together(Communicator& comm, const Error& error) {
+  agree(comm, "ending", [&](Agreement&) {
+    if (comm.rank() == 0) write_line(message("gridlops: error: ", error.what(), "\n"));
   });
-  comm.reset();
-  finalize_mpi();
-  std::exit(static_cast<int>(error.status()));
 }
 
 void require_no_session() {
@@ -161,18 +169,20 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   name_rank(rank);
-  double timeout = 0;
-  std::unique_ptr<Communicator> first = make_mpi_communicator(comm);
+  session.watchdog = std::make_unique<Watchdog>(comm, timeout_or_usual(), when_stuck);
+  world_ = make_mpi_communicator(comm);
   try {
-    agree(*first, "reading the environment", [&](Agreement&) { timeout = read_settings(); });
+    agree(*world_, "reading the environment", [](Agreement&) { read_settings(); });
   } catch (const UsageError& error) {
-    if (owns_mpi_) end_together(std::move(first), error);
+    if (owns_mpi_) tell_together(*world_, error);
+    world_.reset();
+    session.watchdog.reset();
     std::set_terminate(session.previous_handler);
     name_rank(std::nullopt);
-    throw;
+    if (!owns_mpi_) throw;
+    finalize_mpi();
+    std::exit(static_cast<int>(error.status()));
   }
-  session.watchdog = std::make_unique<Watchdog>(comm, timeout, when_stuck);
-  world_ = make_mpi_communicator(comm);
   share_processors_of_machine(*world_);
 }
 
