@@ -230,6 +230,11 @@ def check_wrong_settings(suite):
                     and allowed in run.own_lines[0], name, value, "on", ranks, "ranks is not one error with what is allowed:", run.errors)
         suite.check("MPI_ABORT" not in run.errors and "MPI_Abort" not in run.errors, name, value, ": the job was aborted:", run.errors)
     suite.check(not (suite.folder / "out.npy").exists(), "an output of a run that was refused")
+    # Ranks with comparisons of their own would wait for each other.
+    for condition in ("=", "!="):
+        on_some = ["sh", "-c", f'test "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" {condition} 0 || export GRIDLOPS_CHECK=all; exec "$0" "$@"']
+        suite.succeeded(suite.run(*multiply(), ranks=2, timeout=30, on_each_rank=on_some))
+    (suite.folder / "out.npy").unlink()
 
 
 def check_disk_limits(suite):

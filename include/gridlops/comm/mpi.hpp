@@ -83,9 +83,10 @@ GRIDLOPS_EXPORT void keep_alive();
 /// communicates through this library or calls keep_alive(). After every minute without progress, one rank
 /// says so.
 ///
-/// A session reads the environment variables of this library at its beginning. If on any rank one has a value
-/// that it cannot have, a session that started MPI ends it: rank 0 says why, and all processes exit with
-/// status 2. Other sessions do not begin: all ranks throw UsageError.
+/// A session reads the environment variables of this library at its beginning. GRIDLOPS_TIMEOUT and
+/// GRIDLOPS_CHECK of its lowest rank count for all. If on any rank a variable has a value that it cannot
+/// have, a session that started MPI ends it: rank 0 says why, and all processes exit with status 2. Other
+/// sessions do not begin: all ranks throw UsageError.
 class GRIDLOPS_EXPORT MpiSession {
  public:
   /// Collective over all processes of the job. If MPI is already running, whoever started it also ends it,

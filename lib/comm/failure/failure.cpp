@@ -40,7 +40,7 @@ const char* name_of(Check level) {
   return level == Check::off ? "off" : level == Check::entry ? "entry" : "all";
 }
 
-void forget_check_level() { level_read.reset(); }
+void set_check_level(std::optional<Check> level) { level_read = level; }
 
 namespace {
 

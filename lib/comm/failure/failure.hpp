@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +19,12 @@ namespace gridlops {
 /// every setting.
 enum class Check { off, entry, all };
 
-/// The value of the environment variable GRIDLOPS_CHECK at the beginning of the session, or without one at
-/// the first call; entry if it is not set. Throws UsageError for any other value.
+/// The level of the session, which all its ranks have. Without a session the value of the environment
+/// variable GRIDLOPS_CHECK at the first call; entry if it is not set. Throws UsageError for any other value.
 Check check_level();
-/// Makes the next call read the variable again. Each session calls it at its beginning.
-void forget_check_level();
+/// Makes it this level; without one the next call reads the variable again. A session calls it at its
+/// beginning.
+void set_check_level(std::optional<Check> level);
 const char* name_of(Check level);
 
 /// The only all_reduce that tells of failures: `failure` is this rank's, or null. If there is one, says_so()

@@ -104,7 +104,7 @@ double timeout_or_usual() {
 void read_settings() {
   static_cast<void>(threads_per_rank());
   static_cast<void>(kernel_choice());
-  forget_check_level();
+  set_check_level(std::nullopt);
   static_cast<void>(check_level());
   static_cast<void>(may_give_mpi_device_memory());
   static_cast<void>(timeout_from_environment());
@@ -136,6 +136,15 @@ void tell_together(Communicator& comm, const Error& error) {
   agree(comm, "ending", [&](Agreement&) {
     if (comm.rank() == 0) write_line(message("gridlops: error: ", error.what(), "\n"));
   });
+}
+
+/// Gives all ranks the lowest rank's level of comparisons (collective over comm). With levels of their own,
+/// some would wait for comparisons that others do not make.
+void share_check_level(Communicator& comm) {
+  std::array<std::int32_t, 1> level{static_cast<std::int32_t>(check_level())};
+  set_check_level(Check::off);
+  comm.broadcast(level, 0);
+  set_check_level(static_cast<Check>(level[0]));
 }
 
 void require_no_session() {
@@ -170,12 +179,12 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
   MPI_Comm_rank(comm, &rank);
   name_rank(rank);
   session.watchdog = std::make_unique<Watchdog>(comm, timeout_or_usual(), when_stuck);
-  world_ = make_mpi_communicator(comm);
+  std::unique_ptr<Communicator> first = make_mpi_communicator(comm);
   try {
-    agree(*world_, "reading the environment", [](Agreement&) { read_settings(); });
+    agree(*first, "reading the environment", [](Agreement&) { read_settings(); });
   } catch (const UsageError& error) {
-    if (owns_mpi_) tell_together(*world_, error);
-    world_.reset();
+    if (owns_mpi_) tell_together(*first, error);
+    first.reset();
     session.watchdog.reset();
     std::set_terminate(session.previous_handler);
     name_rank(std::nullopt);
@@ -183,6 +192,10 @@ void MpiSession::begin(MPI_Comm comm, WhenStuck when_stuck) {
     finalize_mpi();
     std::exit(static_cast<int>(error.status()));
   }
+  share_check_level(*first);
+  first.reset();
+  flight_recorder() = {};  // errors name what the program has communicated
+  world_ = make_mpi_communicator(comm);
   share_processors_of_machine(*world_);
 }
 
