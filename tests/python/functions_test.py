@@ -6,7 +6,7 @@ import threading
 import time
 
 import numpy as np
-from ranks import COMM, TYPES, block_of, expect_error, grids, integers, whole
+from ranks import COMM, TYPES, block_of, expect_error, grids, integers, on_root, whole
 
 import gridlops as gl
 
@@ -548,3 +548,36 @@ def check_weighted_pairs(grid, image, table, back):
     broken = gl.computed_rays(lambda s, points: table[points, s], lambda r, points: points[:1][points])
     op = gl.kirchhoff(data, image, broken, interval=0.5, wavelet=[1.0], centre=0, traces=pairs)
     expect_error(Exception, lambda: op @ gl.zeros(image, 1), "out of bounds")
+
+
+def test_slices_on_groups_of_ranks(folder):
+    shapes = [(5, 3), (2, 4), (7, 2)]
+    dense = np.zeros((14, 9), complex)
+    for f, (i, j) in enumerate([(0, 0), (5, 3), (7, 7)]):
+        dense[i:i + shapes[f][0], j:j + shapes[f][1]] = whole(complex, f, *shapes[f])
+    for dtype in TYPES:
+        for grid in grids():
+            A = gl.grouped_slices(grid, shapes, lambda f, rows, cols, dtype=dtype: whole(dtype, f, *shapes[f])[rows, cols],
+                                  groups=[((1, grid.shape[0] * grid.shape[1]), 3)], dtype=dtype)
+            whole_A = (dense if np.dtype(dtype).kind == "c" else dense.real).astype(dtype)
+            X = gl.zeros(A.domain, 2, dtype).fill(integers(dtype, 1))
+            found = A.range.gather_array(A @ X)
+            assert A.shape == dense.shape and A.dot_test()[0]
+            assert found is None or (found == whole_A @ whole(dtype, 1, 9, 2)).all()
+    # A kernel of equal slices stays in its file, of which each rank reads its parts.
+    G = whole(complex, 5, 3 * 4, 6).reshape(3, 4, 6)
+    on_root(lambda: np.save(folder / "G.npy", G))
+    kernel = np.load(folder / "G.npy", mmap_mode="r")
+    for grid in grids():
+        op = gl.grouped_slices(grid, [(4, 6)] * 3, lambda f, rows, cols: kernel[f, rows, cols], dtype=complex)
+        assert op.domain.sizes == (3, 6) and op.range.sizes == (3, 4)
+        found = op.range.gather_array(op @ gl.zeros(op.domain, 1, complex).fill(integers(complex, 2)))
+        assert found is None or (found == np.einsum("fxy,fy->fx", G, whole(complex, 2, 18, 1).reshape(3, 6))).all()
+
+    def broken(f, rows, cols):
+        return np.zeros((2, 5)) / (COMM.rank or None)
+
+    expect_error(Exception, lambda: gl.grouped_slices(gl.Grid(), [(2, 5)] * COMM.size, broken, groups=[((1, 1), 1)] * COMM.size),
+                 "unsupported operand")
+    assert gl.divide_ranks([(2000, 1000)] * 2, 2) == [((1, 1), 1), ((1, 1), 1)]
+    assert gl.divide_ranks([], 3) == []

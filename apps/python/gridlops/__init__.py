@@ -68,6 +68,7 @@ from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, pre
                        threshold_penalty)
 from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
+from .slices import divide_ranks, grouped_slices
 from .solvers import (Iteration, Observer, SolveOptions,
                       admm, block_cgls, cg, cgls, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr,
                       normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
@@ -77,5 +78,5 @@ from .sweeps import DampingCurve, SolutionSpace, damping_curve, gcv_probe
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "reports", "segy", "session", "solvers", "spaces", "sweeps")
+_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "reports", "segy", "session", "slices", "solvers", "spaces", "sweeps")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

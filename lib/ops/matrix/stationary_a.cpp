@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/instantiate.hpp"
-#include "comm/failure/failure.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/block_exchange.hpp"
-#include "ops/matrix/matrix_block.hpp"
 #include "ops/matrix/panels.hpp"
+#include "ops/matrix/stationary_product.hpp"
 
 namespace gridlops {
 
@@ -134,19 +133,14 @@ class NormalProduct {
   Buffer<T> models_, data_, product_of_row_, travelling_, partial_, both_;
 };
 
-/// Rank (p, q) keeps A(p, q). Block q of X is cut over the P ranks of grid column q, block p of Y over the Q
-/// ranks of grid row p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q of
-/// A(p, q) X(q) in the grid row. The adjoint swaps the rows and columns of the grid.
 template <Scalar T>
 class StationaryA final : public StationaryMatrix<T> {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
       : StationaryMatrix<T>(range_nested(A), domain_nested(A), std::move(A), options),
         normal_product_(A_.backend(), reduction_order(options)) {
-    const ProcessGrid& grid = A_.grid();
-    if (!grid.is_member()) return;
-    models_ = make_block_exchange<T>(grid.col_comm(), grid.backend(), reduction_order(options));
-    data_ = make_block_exchange<T>(grid.row_comm(), grid.backend(), reduction_order(options));
+    if (A_.grid().is_member())
+      product_ = std::make_unique<StationaryProduct<T>>(A_.grid(), reduction_order(options));
   }
 
   bool has_one_pass() const override { return A_.is_packed(); }
@@ -154,45 +148,18 @@ class StationaryA final : public StationaryMatrix<T> {
  private:
   using StationaryMatrix<T>::A_;
 
-  void do_connect(Op) const override {
-    FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
-    failures.run([&] { models_->connect(); });
-    failures.run([&] { data_->connect(); });
-  }
+  void do_connect(Op) const override { product_->connect(); }
   void do_reserve(Op op, const Partition& columns) const override {
-    const Index cols = this->domain().local_columns(columns);
-    const CutBlock models = block_of_models(*this), data = block_of_data(*this);
-    A_.reserve(op);
-    if (op == Op::none) {
-      models_->reserve_gather(models, cols, gathered_);
-      data_->reserve_sum(data, cols);
-    } else {
-      data_->reserve_gather(data, cols, gathered_);
-      models_->reserve_sum(models, cols);
-    }
+    product_->reserve(op, A_, block_of_models(*this), block_of_data(*this),
+                      this->domain().local_columns(columns));
   }
-
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    run(Op::none, alpha, X.local(), block_of_models(*this), *models_, beta, Y.local(), block_of_data(*this),
-        *data_);
+    product_->multiply(Op::none, alpha, A_, block_of_models(*this), block_of_data(*this), X.local(), beta,
+                       Y.local());
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    run(Op::adjoint, alpha, Y.local(), block_of_data(*this), *data_, beta, X.local(), block_of_models(*this),
-        *models_);
-  }
-
-  void run(Op op, T alpha, MatrixView<const T> in, const CutBlock& in_block, BlockExchange<T>& in_ranks,
-           T beta, MatrixView<T> out, const CutBlock& out_block, BlockExchange<T>& out_ranks) const {
-    const MatrixView<const T> gathered = in_ranks.gather(in, in_block, gathered_);
-    if (out_block.parts() == 1) {
-      A_.multiply(op, alpha, gathered, beta, out);
-    } else {
-      const MatrixView<T> partial = out_ranks.summand(out_block.height(), out.cols);
-      A_.multiply(op, alpha, gathered, T(0), partial);
-      out_ranks.reduce_scatter(partial, out_block, beta, out);
-    }
-    in_ranks.await_readers();
-    out_ranks.await_readers();
+    product_->multiply(Op::adjoint, alpha, A_, block_of_models(*this), block_of_data(*this), Y.local(), beta,
+                       X.local());
   }
 
   void do_reserve_normal_product(const Partition& columns) const override {
@@ -207,8 +174,7 @@ class StationaryA final : public StationaryMatrix<T> {
   }
 
   mutable NormalProduct<T> normal_product_;
-  std::unique_ptr<BlockExchange<T>> models_, data_;
-  mutable Buffer<T> gathered_;
+  std::unique_ptr<StationaryProduct<T>> product_;
 };
 
 }  // namespace

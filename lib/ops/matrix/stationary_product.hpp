@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "comm/failure/failure.hpp"
+#include "ops/matrix/block_exchange.hpp"
+#include "ops/matrix/matrix_block.hpp"
+
+namespace gridlops {
+
+/// Products with matrices that never move, one after the other, in shared scratch memory. Rank (p, q) keeps
+/// A(p, q). Block q of X is cut over the P ranks of grid column q, block p of Y over the Q ranks of grid row
+/// p. Forward: gather X(q) in the grid column, multiply, reduce-scatter Y(p) = Σ over q of A(p, q) X(q) in
+/// the grid row. The adjoint swaps the rows and columns of the grid.
+template <Scalar T>
+class StationaryProduct {
+ public:
+  /// This rank is a member of the grid, whose communicators must outlive this object.
+  StationaryProduct(const ProcessGrid& grid, ReductionOrder order)
+      : models_(make_block_exchange<T>(grid.col_comm(), grid.backend(), order)),
+        data_(make_block_exchange<T>(grid.row_comm(), grid.backend(), order)) {}
+
+  /// Sets up the exchanges (collective over the grid).
+  void connect() {
+    FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
+    failures.run([&] { models_->connect(); });
+    failures.run([&] { data_->connect(); });
+  }
+
+  /// Takes the memory for a product with this many columns. Sends nothing.
+  void reserve(Op op, MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data, Index cols) {
+    const bool forward = op == Op::none;
+    A.reserve(op);
+    (forward ? models_ : data_)->reserve_gather(forward ? models : data, cols, gathered_);
+    (forward ? data_ : models_)->reserve_sum(forward ? data : models, cols);
+  }
+
+  /// out ← α op(A) in + β out (collective over the grid).
+  void multiply(Op op, T alpha, MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data,
+                MatrixView<const T> in, T beta, MatrixView<T> out) {
+    const bool forward = op == Op::none;
+    const CutBlock& out_block = forward ? data : models;
+    BlockExchange<T>&in_ranks = forward ? *models_ : *data_, &out_ranks = forward ? *data_ : *models_;
+    const MatrixView<const T> gathered = in_ranks.gather(in, forward ? models : data, gathered_);
+    if (out_block.parts() == 1) {
+      A.multiply(op, alpha, gathered, beta, out);
+    } else {
+      const MatrixView<T> partial = out_ranks.summand(out_block.height(), out.cols);
+      A.multiply(op, alpha, gathered, T(0), partial);
+      out_ranks.reduce_scatter(partial, out_block, beta, out);
+    }
+    in_ranks.await_readers();
+    out_ranks.await_readers();
+  }
+
+ private:
+  std::unique_ptr<BlockExchange<T>> models_, data_;
+  Buffer<T> gathered_;
+};
+
+}  // namespace gridlops
