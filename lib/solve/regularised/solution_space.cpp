@@ -28,6 +28,11 @@ bool all_finite(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
 }
 
+std::vector<int> opposite(std::vector<int> powers) {
+  for (int& power : powers) power = -power;
+  return powers;
+}
+
 }  // namespace
 
 const char* name_of(SpaceEnd end) {
@@ -188,9 +193,7 @@ typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::b
       return T(static_cast<Real<T>>(gcv_probe(i)));
     });
   powers_ = powers_of_columns(R);
-  std::vector<int> opposite;
-  for (const int power : powers_) opposite.push_back(-power);
-  multiply_by_powers(R, opposite);
+  multiply_by_powers(R, opposite(powers_));
   data_norms_ = column_norms(R);
   ColumnScalars inverses(count);
   std::vector<Index> chosen;
@@ -411,9 +414,7 @@ SolveReport SolutionSpace<T>::Construction::solve_others(const ConstDistMatrix<T
     attempt(comm(), [&] { v_.reserve_products(B.cols()); });
     const std::vector<int> powers = powers_of_columns(B);
     copy(B, scaled);
-    std::vector<int> opposite;
-    for (const int power : powers) opposite.push_back(-power);
-    multiply_by_powers(scaled, opposite);
+    multiply_by_powers(scaled, opposite(powers));
     A_->apply_adjoint(T(1), scaled, T(0), X);
     const Small C =
         v_.products_with(X, [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); });
