@@ -8,6 +8,7 @@
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/ops/slice_groups.hpp"
 #include "solve/run/every_solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/metered_backend.hpp"
@@ -277,6 +278,31 @@ TEST_CASE("Transforms and convolutions have their memory on all ranks or on none
       G.fill([](Index i, Index j) { return small_integer<std::complex<double>>(3, i, j); });
       return multidimensional_convolution<double>(fredholm(kernel, std::move(G)), {.samples = 7});
     });
+  }
+}
+
+TEST_CASE("Slices on groups of ranks have their memory on all ranks or on none") {
+  const std::vector<ProductShape> slices{{5, 3}, {2, 4}, {7, 2}};
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    const int ranks = grid->shape().size();
+    // The first rank's group and the last rank's are different ones, so that the lack of one is told to all.
+    std::vector<RankGroup> division{{near_square(ranks), 3}};
+    if (ranks > 1) division = {{near_square(ranks / 2), 2}, {near_square(ranks - ranks / 2), 1}};
+    const SliceGroups groups(grid, slices, division);
+    for (const Storage storage : {Storage::columns, Storage::packed}) {
+      check_applications(grid, "slices of groups", [&] {
+        std::vector<DistMatrix<double>> A = allocate_slices<double>(groups);
+        for (DistMatrix<double>& matrix : A)
+          matrix.fill([](Index i, Index j) { return small_integer<double>(3, i, j); });
+        return grouped_slices<double>(groups, std::move(A), {.storage = storage});
+      });
+    }
+    const Space from = Space{grid, Cut::balanced(Axis::all, 9, *grid)};
+    check_applications(grid, "the way into groups",
+                       [&] { return into_groups<double>(groups.models(), from); });
+    check_every_allocation(grid, "allocate_slices",
+                           [&] { return [&groups] { allocate_slices<double>(groups); }; });
   }
 }
 
