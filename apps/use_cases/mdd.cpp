@@ -9,6 +9,8 @@
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/fredholm.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/ops/slice_groups.hpp"
 #include "subcommands.hpp"
 #include "use_cases/independent_frequencies.hpp"
 #include "use_cases/mdd_data.hpp"
@@ -59,6 +61,26 @@ void note_iterations(UseCase& run, const SolveReport& report) {
   run.figure("most iterations", static_cast<double>(iterations.back()));
 }
 
+/// The kernel as an operator on all frequencies. If groups of ranks share frequencies, the kernel moves to
+/// them, and `entries` are empty afterwards.
+template <Scalar C>
+OperatorPtr<C> kernel_operator(UseCase& run, const MddArguments& arguments, const Space& kernel,
+                               DistMatrix<C>& entries) {
+  const auto& grid = kernel.grid;
+  if (!arguments.groups) return fredholm<C>(kernel, DistMatrix<C>(grid, entries.layout(), entries.local()));
+  const std::vector<ProductShape> slices(static_cast<std::size_t>(arguments.frequencies),
+                                         {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<C>});
+  const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size()));
+  run.figure("groups of ranks", static_cast<double>(groups.groups().size()));
+  std::vector<DistMatrix<C>> matrices = slices_of_kernel<C>(groups, kernel, entries);
+  entries = DistMatrix<C>();
+  const OperatorPtr<C> A = grouped_slices<C>(groups, std::move(matrices));
+  const Space data = array_space(grid, {arguments.frequencies, arguments.ny}, 0),
+              model = array_space(grid, {arguments.frequencies, arguments.nx}, 0);
+  return product(adjoint(into_groups<C>(groups.data(), data)),
+                 product(A, into_groups<C>(groups.models(), model)));
+}
+
 template <Scalar R>
 void run_mdd(UseCase& run, const MddArguments& arguments) {
   using C = std::complex<R>;
@@ -69,7 +91,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   DistMatrix<C> entries = own ? read_kernel<R>(arguments, kernel) : make_kernel<R>(arguments, kernel);
   const double scale = own ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
   run.figure("norm of kernel", frobenius_norm<C>(entries) / scale);
-  const OperatorPtr<C> G = fredholm<C>(kernel, DistMatrix<C>(grid, entries.layout(), entries.local()));
+  const OperatorPtr<C> G = kernel_operator<C>(run, arguments, kernel, entries);
   const ConvolutionTimes times{arguments.axis_samples(), arguments.time_zero(), arguments.time_zero()};
   const OperatorPtr<R> model_spectra = trace_spectra<R>(G->domain(), times.samples, times.model_zero);
   const OperatorPtr<R> data_spectra = trace_spectra<R>(G->range(), times.samples, times.data_zero);
@@ -108,8 +130,8 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
             // With few sources, memory limits the products, and one pass reads the kernel once.
-            options.one_pass =
-                arguments.common.solver == Solver::cgls && arguments.sources <= 4 && weights.values.empty();
+            options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4 &&
+                               weights.values.empty() && G->has_one_pass();
             return solve_weighted<C>(arguments.common.solver, G, weights, B, X, options);
           });
         }
@@ -152,10 +174,16 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   }
   std::vector<std::string> saved{"adjoint", "inverted"};
   if (!arguments.has_own_data()) saved.insert(saved.end(), {"model", "data"});
+  if (arguments.independent && arguments.groups) {
+    throw UsageError(
+        "--independent and --groups exclude each other: a rank that shares a frequency cannot solve it "
+        "alone");
+  }
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
               {{"--kernel", arguments.kernel}, {"--data", arguments.data}, {"--weights", arguments.weights}});
   run.option("domain", arguments.domain);
   run.option("independent", arguments.independent);
+  run.option("groups", arguments.groups);
   return run.run([&]<Scalar R>() { run_mdd<R>(run, arguments); });
 }
 
@@ -213,6 +241,9 @@ Action define_mdd(Options& options) {
   options.flag("--independent", arguments->independent,
                "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
+  options.flag("--groups", arguments->groups,
+               "Groups of ranks share frequencies, so that all ranks have work where there are few; the cost "
+               "model divides them. Each product then moves models and data");
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",

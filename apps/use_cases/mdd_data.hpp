@@ -21,6 +21,7 @@ struct MddArguments {
   Index sources = 1;
   std::string domain = "frequency";
   bool independent = false;
+  bool groups = false;
   std::string kernel, data;  ///< names of arrays; empty: generated
   std::string weights;       ///< name of an array of the weights of pairs; empty: all are 1
   Index own_samples = 0, first_sample = 0, asked_frequencies = 0;

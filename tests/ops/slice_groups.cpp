@@ -336,10 +336,10 @@ TEST_CASE("Arrays of slices go through groups as through a Fredholm integral", "
     DistMatrix<C> entries(grid, kernel.layout(1));
     entries.fill(
         [&](Index row, Index) { return slice_element<C>(row / (nx * ny), row % nx, row / nx % ny); });
+    const OperatorPtr<C> A = grouped_slices<C>(groups, slices_of_kernel<C>(groups, kernel, entries));
     const OperatorPtr<C> F = fredholm<C>(kernel, std::move(entries));
-    const OperatorPtr<C> G =
-        product(adjoint(into_groups<C>(groups.data(), F->range())),
-                product(example<C>(groups, slice_element<C>), into_groups<C>(groups.models(), F->domain())));
+    const OperatorPtr<C> G = product(adjoint(into_groups<C>(groups.data(), F->range())),
+                                     product(A, into_groups<C>(groups.models(), F->domain())));
     const ConvolutionTimes times{6, 3, 3};
     const auto in_groups = multidimensional_convolution<double>(G, times),
                on_ranks = multidimensional_convolution<double>(F, times);
@@ -426,4 +426,13 @@ TEST_CASE("Groups that do not fit are refused on all ranks", "[slice_groups]") {
   CHECK(contains(refused_space({grid, Cut::balanced(Axis::all, 14, *grid)}), "one after the other"));
   CHECK(contains(refused_space({grid, Cut::uncut(15)}), "one after the other"));
   if (ranks > 1) CHECK(contains(refused_space(array_space(grid, {3, 5}, 1)), "one after the other"));
+
+  const auto refused_kernel = [&](const std::vector<Index>& sizes, int cut) {
+    const Space kernel = array_space(grid, sizes, cut);
+    const DistMatrix<double> G(grid, kernel.layout(1));
+    return message_of<ShapeError>([&] { slices_of_kernel<double>(groups, kernel, G); });
+  };
+  CHECK(contains(refused_kernel({2, 5, 13}, 0), "share 3 slices"));
+  CHECK(contains(refused_kernel({3, 5, 13}, 0), "a slice of 4 x 7 is none"));
+  if (ranks > 1) CHECK(contains(refused_kernel({3, 5, 13}, 1), "the slices only"));
 }

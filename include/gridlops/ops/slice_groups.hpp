@@ -53,10 +53,11 @@ class GRIDLOPS_EXPORT SliceGroups {
   /// UsageError, on all ranks, if the groups need more ranks than the grid has, or have another number of
   /// slices, or if the ranks pass different arguments.
   SliceGroups(std::shared_ptr<const ProcessGrid> grid, std::vector<ProductShape> slices,
-              const std::vector<RankGroup>& groups);
+              std::vector<RankGroup> groups);
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return grid_; }
   const std::vector<ProductShape>& slices() const { return slices_; }
+  const std::vector<RankGroup>& groups() const { return groups_; }
   const GroupedSpace& models() const { return models_; }
   const GroupedSpace& data() const { return data_; }
 
@@ -65,10 +66,11 @@ class GRIDLOPS_EXPORT SliceGroups {
   Range own_slices() const { return own_slices_; }
 
  private:
-  void place(const std::vector<RankGroup>& groups);
+  void place();
 
   std::shared_ptr<const ProcessGrid> grid_, own_grid_;
   std::vector<ProductShape> slices_;
+  std::vector<RankGroup> groups_;
   GroupedSpace models_, data_;
   Range own_slices_;
 };
@@ -77,6 +79,14 @@ class GRIDLOPS_EXPORT SliceGroups {
 /// stationary_a (collective over the grid). Throws OutOfMemory on all ranks.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<DistMatrix<T>> allocate_slices(const SliceGroups& groups);
+
+/// Returns the matrices of this rank's own_slices(), moved from a kernel as fredholm() takes it, by one
+/// all_to_all_v (collective over the grid). G is one uncut column in `kernel`, the space of arrays (slices,
+/// ny, nx), cut along Axis::all and the slices only; groups.slices() are as many of nx × ny. Throws
+/// ShapeError and OutOfMemory on all ranks.
+template <Scalar T>
+GRIDLOPS_EXPORT std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups& groups, const Space& kernel,
+                                                            const ConstDistMatrix<T>& G);
 
 /// The block diagonal of all slices, from groups.models() to groups.data(). Every rank passes the matrices of
 /// its own_slices(), laid out as those of allocate_slices() (collective over the grid). A matrix that owns

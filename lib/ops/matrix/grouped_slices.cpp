@@ -115,6 +115,27 @@ class IntoGroups final : public LibraryOperator<T> {
   std::optional<BoxExchange<T>> exchange_;
 };
 
+/// The boxes of a kernel that each rank has, and those that make up its matrices, one after the other.
+std::vector<BoxesOfRank> boxes_of_kernel(const SliceGroups& groups, const Space& kernel) {
+  std::vector<BoxesOfRank> boxes;
+  Index slice = 0;
+  for (const RankGroup& group : groups.groups()) {
+    const Partition rows = Partition::balanced(kernel.dims.size(2), group.shape.rows),
+                    cols = Partition::balanced(kernel.dims.size(1), group.shape.cols);
+    for (int rank = 0; rank < group.shape.size(); ++rank) {
+      boxes.emplace_back();
+      for (Index f = slice; f < slice + group.slices; ++f)
+        boxes.back().wants.push_back(
+            {{f, 1}, cols.range(rank % group.shape.cols), rows.range(rank / group.shape.cols)});
+    }
+    slice += group.slices;
+  }
+  boxes.resize(at(kernel.grid->shape().size()));
+  for (std::size_t rank = 0; rank < boxes.size(); ++rank)
+    boxes[rank].has = kernel.dims.block(static_cast<int>(rank));
+  return boxes;
+}
+
 template <Scalar T>
 void require_own_slices(const SliceGroups& groups, const std::vector<DistMatrix<T>>& A) {
   const Range own = groups.own_slices();
@@ -134,6 +155,34 @@ void require_own_slices(const SliceGroups& groups, const std::vector<DistMatrix<
 }
 
 }  // namespace
+
+template <Scalar T>
+std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups& groups, const Space& kernel,
+                                            const ConstDistMatrix<T>& G) {
+  const Dims& dims = kernel.dims;
+  require<ShapeError>(
+      kernel.grid == groups.grid() && kernel.rows.axis == Axis::all && dims.count() == 3 &&
+          dims.cut(1).parts() == 1 && dims.cut(2).parts() == 1,
+      "the kernel of slices in groups of ranks is an array (slices, ny, nx) on their grid that "
+      "is cut along all and the slices only, but this space has ",
+      kernel.describe());
+  kernel.require_contains(G, "the kernel of slices in groups of ranks");
+  require<ShapeError>(G.cols() == 1, "a kernel is one column, not ", G.layout().describe());
+  require<ShapeError>(static_cast<Index>(groups.slices().size()) == dims.size(0), "groups of ranks share ",
+                      groups.slices().size(), " slices, but the kernel is an array of ", dims.describe());
+  for (const ProductShape& slice : groups.slices())
+    require<ShapeError>(slice.rows == dims.size(2) && slice.cols == dims.size(1), "a slice of ", slice.rows,
+                        " x ", slice.cols, " is none of a kernel (slices, ny, nx) of ", dims.describe());
+  std::vector<DistMatrix<T>> A = allocate_slices<T>(groups);
+  const ProcessGrid& grid = *kernel.grid;
+  if (!grid.is_member()) return A;
+  const BoxExchange<T> exchange(grid.backend(), &grid.comm(), boxes_of_kernel(groups, kernel));
+  attempt(grid.comm(), [&] { exchange.reserve(1); });
+  std::vector<MatrixView<T>> blocks;
+  for (DistMatrix<T>& matrix : A) blocks.push_back({matrix.local().data, matrix.local().size(), 1});
+  exchange.finish_fetch(exchange.start_fetch(G.local()), T(1), G.local(), T(0), blocks);
+  return A;
+}
 
 template <Scalar T>
 OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<T>> A,
@@ -160,7 +209,9 @@ OperatorPtr<T> into_groups(const GroupedSpace& to, const Space& from) {
 #define GRIDLOPS_INSTANTIATE(T)                                                          \
   template OperatorPtr<T> grouped_slices(const SliceGroups&, std::vector<DistMatrix<T>>, \
                                          const MatrixMultOptions&);                      \
-  template OperatorPtr<T> into_groups(const GroupedSpace&, const Space&);
+  template OperatorPtr<T> into_groups(const GroupedSpace&, const Space&);                \
+  template std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups&, const Space&, \
+                                                       const ConstDistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -172,45 +172,45 @@ std::vector<RankGroup> divide_ranks(const std::vector<ProductShape>& slices, int
 }
 
 SliceGroups::SliceGroups(std::shared_ptr<const ProcessGrid> grid, std::vector<ProductShape> slices,
-                         const std::vector<RankGroup>& groups)
-    : grid_(std::move(grid)), slices_(std::move(slices)) {
+                         std::vector<RankGroup> groups)
+    : grid_(std::move(grid)), slices_(std::move(slices)), groups_(std::move(groups)) {
   agree(grid_, "making groups of ranks", [&](Agreement& agreement) {
     std::string shapes, sizes;
     for (const ProductShape& slice : slices_) shapes += message(" ", slice.rows, "x", slice.cols);
-    for (const RankGroup& group : groups)
+    for (const RankGroup& group : groups_)
       sizes += message(" ", group.shape.rows, "x", group.shape.cols, ":", group.slices);
     agreement.on("the slices", shapes).on("the groups", sizes);
-    require_slices(groups, slices_.size());
+    require_slices(groups_, slices_.size());
     for (const ProductShape& slice : slices_)
       require<UsageError>(slice.rows >= 0 && slice.cols >= 0, "a slice cannot be ", slice.rows, " x ",
                           slice.cols, "; its sizes are at least 0");
     Index needed = 0;
-    for (const RankGroup& group : groups) needed += Index{group.shape.rows} * group.shape.cols;
+    for (const RankGroup& group : groups_) needed += Index{group.shape.rows} * group.shape.cols;
     require<UsageError>(needed <= grid_->shape().size(), "the groups need ", needed,
                         " ranks, but the grid has ", grid_->shape().size(),
                         "; start more ranks or make smaller groups");
   });
-  place(groups);
+  place();
   own_grid_ = std::make_shared<const ProcessGrid>(GridShape{}, grid_->backend());
   if (!grid_->is_member()) return;
   const int rank = grid_->comm().rank();
-  const std::optional<GroupPlace> mine = group_of(groups, rank);
+  const std::optional<GroupPlace> mine = group_of(groups_, rank);
   const std::unique_ptr<Communicator> comm =
       grid_->comm().split(mine ? std::optional(mine->number) : std::nullopt, rank);
   if (!mine) return;
-  const RankGroup& group = groups[at(mine->number)];
+  const RankGroup& group = groups_[at(mine->number)];
   own_slices_ = {mine->slice, group.slices};
   own_grid_ = std::make_shared<const ProcessGrid>(*comm, group.shape, grid_->backend());
 }
 
 /// Finds the rows of all ranks.
-void SliceGroups::place(const std::vector<RankGroup>& groups) {
+void SliceGroups::place() {
   const auto ranks = at(grid_->shape().size());
   models_.rows.resize(ranks);
   data_.rows.resize(ranks);
   std::size_t slice = 0, first_rank = 0;
   Index models_before = 0, data_before = 0;
-  for (const RankGroup& group : groups) {
+  for (const RankGroup& group : groups_) {
     const auto [P, Q] = group.shape;
     for (Index k = 0; k < group.slices; ++k) {
       const ProductShape& shape = slices_[slice++];

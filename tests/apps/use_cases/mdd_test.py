@@ -144,6 +144,24 @@ def test_problem(suite):
     check_small(suite, 4, 2, 5, 2e-4, "--grid", "2x2")
 
 
+def test_groups(suite):
+    """Groups of ranks that share frequencies have the results of ranks with whole frequencies."""
+    for ranks in (None, 2, 5):
+        for domain in ("frequency", "time"):
+            check_small(suite, ranks, 2, 5, 1e-10, "--dtype", "f64", "--groups", "--domain", domain)
+    # Small frequencies stay on one rank each. Three of these are fastest if two ranks share them all.
+    large = {**SMALL, "nx": 200, "ny": 300, "dx": 0.3, "dy": 0.3, "nf": 3}  # of so few singular values that iteration 5 is rounding
+    found = []
+    for ranks, *options in ((2,), (2, "--groups"), (5, "--groups")):
+        suite.succeeded(suite.run("mdd", *options_of(large), "--iterations", 3, "--dtype", "f64", "--save", "large", "--report", f"R{ranks}.json",
+                                  "--quiet", *options, ranks=ranks))
+        found.append(np.load(suite.folder / "large/inverted.npy"))
+        suite.check(np.linalg.norm(found[-1]) > 0, "norm of the model", ranks, options)
+        suite.close(found[-1], found[0], 1e-10 * np.linalg.norm(found[0]), "three large frequencies", ranks, options)
+    report = json.loads((suite.folder / "R2.json").read_text())
+    suite.check(report["figures"]["groups of ranks"] == 1 and report["options"]["groups"] is True, report["figures"], report["options"])
+
+
 def test_independent(suite):
     """Each frequency of each source has a step of its own, and nothing is sent while they are solved."""
     for ranks in (None, 3, 6):
@@ -188,6 +206,7 @@ def test_pylops(suite):
 
 def test_refusals(suite):
     for options, text in [(("--nf", 61), "60 frequencies"), (("--nf", 9, "--independent", "--domain", "time"), "exclude each other"),
+                          (("--nf", 9, "--independent", "--groups"), "exclude each other"),
                           (("--sources", 0), "--sources")]:
         run = suite.run("mdd", "--samples", 60, *options)
         suite.check(run.status == 2 and any(text in line for line in run.error_lines), run.command, run.status, run.errors)
@@ -299,6 +318,7 @@ def test_weights(suite):
 
 def test(suite, full):
     test_problem(suite)
+    test_groups(suite)
     test_independent(suite)
     test_solvers(suite)
     test_refusals(suite)

@@ -301,8 +301,11 @@ TEST_CASE("Slices on groups of ranks have their memory on all ranks or on none")
     const Space from = Space{grid, Cut::balanced(Axis::all, 9, *grid)};
     check_applications(grid, "the way into groups",
                        [&] { return into_groups<double>(groups.models(), from); });
-    check_every_allocation(grid, "allocate_slices",
-                           [&] { return [&groups] { allocate_slices<double>(groups); }; });
+    const SliceGroups same(grid, {{4, 3}, {4, 3}, {4, 3}}, division);
+    const Space kernel = array_space(grid, {3, 3, 4}, 0);
+    const DistMatrix<double> G = of_integers(grid, kernel.layout(1), 4);
+    check_every_allocation(grid, "slices of a kernel",
+                           [&]() -> Action { return [&] { slices_of_kernel<double>(same, kernel, G); }; });
   }
 }
 
