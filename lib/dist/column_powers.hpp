@@ -11,6 +11,12 @@ namespace gridlops {
 template <Scalar T>
 void multiply_by_powers(DistMatrix<T>& X, const std::vector<int>& powers);
 
+/// These powers, each with the other sign.
+inline std::vector<int> opposite(std::vector<int> powers) {
+  for (int& power : powers) power = -power;
+  return powers;
+}
+
 /// Returns floor(log₂ maxᵢ|bᵢⱼ|) of every column, and 0 for columns that are zero or not finite (collective
 /// over the grid).
 template <Scalar T>

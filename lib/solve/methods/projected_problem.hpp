@@ -28,6 +28,12 @@ class ProjectedProblem {
     L_.push_back(std::move(L));
   }
 
+  /// Lets a factorisation that knows all but the last K and L follow.
+  void follow(BlockScalars<S>& scalars, double smallest) const {
+    scalars.eliminate(K_.back(), smallest);
+    scalars.extend(L_.back());
+  }
+
   /// The number of columns of B.
   Index dimension() const {
     Index columns = 0;

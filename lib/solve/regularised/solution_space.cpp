@@ -15,25 +15,11 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "ops/operator/library_operator.hpp"
-#include "solve/methods/block_basis.hpp"
-#include "solve/methods/projected_problem.hpp"
+#include "solve/methods/block_bidiagonalisation.hpp"
 #include "solve/option_checks.hpp"
 #include "solve/run/column_method.hpp"
 
 namespace gridlops {
-
-namespace {
-
-bool all_finite(const std::vector<double>& numbers) {
-  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
-}
-
-std::vector<int> opposite(std::vector<int> powers) {
-  for (int& power : powers) power = -power;
-  return powers;
-}
-
-}  // namespace
 
 const char* name_of(SpaceEnd end) {
   switch (end) {
@@ -51,10 +37,7 @@ const char* name_of(SpaceEnd end) {
   return "non_finite";
 }
 
-/// U₁ β = B,  V₁ L₁ = Aᴴ U₁,    U₊ K = A V − U Lᴴ,  V₊ L₊ = Aᴴ U₊ − V Kᴴ.
-///
-/// Columns of B enter U₁ scaled to ‖b‖ = 1. They are first multiplied by powers of two, which curves and x
-/// get back.
+/// Norms are those of the columns of B times powers of two, until curves and x get the powers back.
 template <Scalar T>
 class SolutionSpace<T>::Construction {
   using S = Accumulator<T>;
@@ -64,8 +47,8 @@ class SolutionSpace<T>::Construction {
  public:
   Construction(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
 
-  Index dimension() const { return projected_.dimension(); }
-  Index products() const { return products_; }
+  Index dimension() const { return blocks_.projected().dimension(); }
+  Index products() const { return blocks_.products(); }
   SpaceEnd end() const { return end_; }
   std::vector<DampingCurve> curves(DampingRule rule, const PerColumn& noise) const;
   SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options);
@@ -78,17 +61,13 @@ class SolutionSpace<T>::Construction {
   };
 
   Communicator& comm() const { return A_->domain().grid->comm(); }
-  Index columns() const { return std::ssize(powers_); }
+  Index columns() const { return std::ssize(blocks_.powers()); }
   /// Without the probe; none on idle ranks.
   Index columns_of_data() const { return std::max<Index>(columns() - (options_.has_probe ? 1 : 0), 0); }
-  double smallest() const { return epsilon * norm_; }
+  double smallest() const { return epsilon * blocks_.norm(); }
   void build(const ConstDistMatrix<T>& B);
-  Small begin(const ConstDistMatrix<T>& B);
   bool is_stopped();
   std::optional<SpaceEnd> grow(BlockScalars<S>& scalars);
-  bool grow_u(Small& K);
-  bool grow_v(const Small& K, Small& L);
-  bool adopt(BlockBasis<T>& basis, double norm, Small& factor);
   bool is_solved(Index column, double damp, double damped_residual, double gradient) const;
   bool is_solved(const BlockScalars<S>& scalars, double damp) const;
   std::optional<double> unsolved_damp() const;
@@ -101,13 +80,8 @@ class SolutionSpace<T>::Construction {
   const OperatorPtr<T> A_;
   const SpaceOptions options_;
   double tolerance_ = 0;
-  std::vector<int> powers_;                      // column j of B is multiplied by 2^−power
-  std::vector<double> data_norms_, references_;  // then its ‖b‖ and ‖Aᴴb‖
-  BlockBasis<T> u_, v_;
-  ProjectedProblem<S> projected_;
-  Small L_;          // the last one
-  double norm_ = 0;  // a lower bound of ‖A‖
-  Index products_ = 0;
+  BlockBidiagonalisation<T> blocks_;
+  std::vector<double> references_;  // ‖Aᴴb‖
   SpaceEnd end_ = SpaceEnd::complete;
   Norms norms_;
 };
@@ -118,8 +92,7 @@ SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const ConstDistMa
     : A_(std::move(A)),
       options_(options),
       tolerance_(options.tolerance.value_or(default_tolerance(scalar_type_of<T>))),
-      u_(A_->range()),
-      v_(A_->domain(), BlockBasis<T>::Keeps::all_blocks) {
+      blocks_(*A_) {
   agree(B.grid(), "SolutionSpace", [&](Agreement& agreement) {
     describe_operator(agreement, *A_);
     describe_matrix(agreement, "B", B);
@@ -151,12 +124,10 @@ template <Scalar T>
 void SolutionSpace<T>::Construction::build(const ConstDistMatrix<T>& B) {
   const TraceRegion region("solution space");
   FailureScope failures;
-  Small beta = begin(B);
-  const bool is_finite = grow_v(Small(), L_);
-  projected_.begin(std::move(beta), L_);
+  const bool is_finite = blocks_.begin(B, options_.has_probe);
   // The smallest D converges last, but for rounding.
   double watched = *std::min_element(options_.damps.begin(), options_.damps.end());
-  BlockScalars<S> scalars = projected_.factored(watched, smallest());
+  BlockScalars<S> scalars = blocks_.projected().factored(watched, smallest());
   for (Index j = 0; j < columns(); ++j) references_.push_back(std::sqrt(scalars.gradient_squared(j)));
   std::optional<SpaceEnd> end;
   if (!is_finite) end = SpaceEnd::non_finite;
@@ -165,7 +136,7 @@ void SolutionSpace<T>::Construction::build(const ConstDistMatrix<T>& B) {
       evaluate();
       if (const std::optional<double> unsolved = unsolved_damp()) {
         watched = *unsolved;
-        scalars = projected_.factored(watched, smallest());
+        scalars = blocks_.projected().factored(watched, smallest());
       } else {
         end_ = SpaceEnd::converged;
         return;
@@ -177,45 +148,18 @@ void SolutionSpace<T>::Construction::build(const ConstDistMatrix<T>& B) {
   evaluate();
 }
 
-/// Makes U₁ from the columns of B that are finite and not 0, and returns β with all columns.
+/// Appends a block to the space, and to the factorisation of its small problem, unless something ends it.
 template <Scalar T>
-typename SolutionSpace<T>::Construction::Small SolutionSpace<T>::Construction::begin(
-    const ConstDistMatrix<T>& B) {
-  const Index count = B.cols() + (options_.has_probe ? 1 : 0);
-  attempt(comm(), [&] {
-    u_.reserve(count);
-    v_.reserve(count);
-  });
-  DistMatrix<T> R = u_.candidate(count), data = R.column_slice({0}, B.layout().cols.partition);
-  copy(B, data);
-  if (options_.has_probe)
-    R.column_slice({B.cols()}, uncut_columns(1)).fill([](Index i, Index) {
-      return T(static_cast<Real<T>>(gcv_probe(i)));
-    });
-  powers_ = powers_of_columns(R);
-  multiply_by_powers(R, opposite(powers_));
-  data_norms_ = column_norms(R);
-  ColumnScalars inverses(count);
-  std::vector<Index> chosen;
-  for (Index j = 0; j < count; ++j) {
-    if (!(data_norms_[at(j)] > 0) || !std::isfinite(data_norms_[at(j)])) continue;
-    inverses[j] = 1 / data_norms_[at(j)];
-    chosen.push_back(j);
-  }
-  R *= inverses;
-  const Kernels<T>& kernels = R.grid()->backend()->template kernels<T>();
-  for (std::size_t c = 0; c < chosen.size(); ++c) {
-    const auto to = static_cast<Index>(c);
-    if (to != chosen[c]) kernels.copy(R.local().col_block({chosen[c], 1}), R.local().col_block({to, 1}));
-  }
-  u_.candidate(std::ssize(chosen));
-  Small K;
-  adopt(u_, 0, K);
-  Small beta(K.rows(), count);
-  for (std::size_t c = 0; c < chosen.size(); ++c)
-    for (Index i = 0; i < K.rows(); ++i)
-      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * data_norms_[at(chosen[c])];
-  return beta;
+std::optional<SpaceEnd> SolutionSpace<T>::Construction::grow(BlockScalars<S>& scalars) {
+  using Step = typename BlockBidiagonalisation<T>::Step;
+  if (options_.max_dimension > 0 && dimension() + blocks_.next_width() > options_.max_dimension)
+    return SpaceEnd::dimension_limit;
+  if (is_stopped()) return SpaceEnd::user_stop;
+  const Step step = blocks_.grow();
+  if (step == Step::complete) return SpaceEnd::complete;
+  if (step == Step::non_finite) return SpaceEnd::non_finite;
+  blocks_.projected().follow(scalars, smallest());
+  return std::nullopt;
 }
 
 template <Scalar T>
@@ -228,67 +172,12 @@ bool SolutionSpace<T>::Construction::is_stopped() {
   return asked[0] > 0;
 }
 
-/// Appends a block to the space, unless something ends it.
-template <Scalar T>
-std::optional<SpaceEnd> SolutionSpace<T>::Construction::grow(BlockScalars<S>& scalars) {
-  if (u_.width() == 0 || v_.width() == 0) return SpaceEnd::complete;
-  if (options_.max_dimension > 0 && dimension() + v_.width() > options_.max_dimension)
-    return SpaceEnd::dimension_limit;
-  if (is_stopped()) return SpaceEnd::user_stop;
-  Small K, L;
-  if (!grow_u(K) || !grow_v(K, L)) return SpaceEnd::non_finite;
-  scalars.eliminate(K, smallest());
-  scalars.extend(L);
-  projected_.extend(std::move(K), L);
-  L_ = std::move(L);
-  return std::nullopt;
-}
-
-/// U₊ K = A V − U Lᴴ. False if that is not finite.
-template <Scalar T>
-bool SolutionSpace<T>::Construction::grow_u(Small& K) {
-  DistMatrix<T> Z = u_.candidate(v_.width());
-  A_->apply(T(1), v_.block(), T(0), Z);
-  products_ += v_.width();
-  u_.add_product(-1, u_.block(), adjoint(L_), Z);
-  if (!adopt(u_, norm_, K)) return false;
-  for (Index i = 0; i < K.cols(); ++i)  // ‖A v‖ ≤ ‖A‖
-    norm_ = std::max(norm_, std::sqrt(K.column_norm_squared(i)));
-  return true;
-}
-
-/// V₊ L₊ = Aᴴ U₊ − V Kᴴ. False if that is not finite.
-template <Scalar T>
-bool SolutionSpace<T>::Construction::grow_v(const Small& K, Small& L) {
-  L = Small(0, u_.width());
-  attempt(comm(), [&] { v_.reserve(u_.width()); });
-  const DistMatrix<T> last = v_.width() > 0 ? v_.block() : DistMatrix<T>();
-  DistMatrix<T> W = v_.candidate(u_.width());
-  A_->apply_adjoint(T(1), u_.block(), T(0), W);
-  products_ += u_.width();
-  if (K.cols() > 0) v_.add_product(-1, last, adjoint(K), W);
-  if (!adopt(v_, norm_, L)) return false;
-  for (Index i = 0; i < L.cols(); ++i) norm_ = std::max(norm_, std::sqrt(L.column_norm_squared(i)));
-  return true;
-}
-
-/// Replaces the block by its candidate = block · factor. False if the candidate is not finite.
-template <Scalar T>
-bool SolutionSpace<T>::Construction::adopt(BlockBasis<T>& basis, double norm, Small& factor) {
-  const auto sum = [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); };
-  std::vector<double>& gram = basis.local_gram();
-  sum(gram);
-  if (!all_finite(gram)) return false;
-  factor = basis.adopt(sum, norm);
-  return true;
-}
-
 /// Whether the gradient is within half the tolerance, which leaves the rest to rounding, or is rounding.
 template <Scalar T>
 bool SolutionSpace<T>::Construction::is_solved(Index column, double damp, double damped_residual,
                                                double gradient) const {
-  return gradient <=
-         std::max(0.5 * tolerance_ * references_[at(column)], epsilon * (norm_ + damp) * damped_residual);
+  return gradient <= std::max(0.5 * tolerance_ * references_[at(column)],
+                              epsilon * (blocks_.norm() + damp) * damped_residual);
 }
 
 template <Scalar T>
@@ -318,7 +207,7 @@ void SolutionSpace<T>::Construction::evaluate() {
   FailureScope failures;
   failures.run([&] {
     for (std::size_t d = at(comm().rank()); d < options_.damps.size(); d += at(comm().size())) {
-      const auto solution = projected_.solve(options_.damps[d], smallest());
+      const auto solution = blocks_.projected().solve(options_.damps[d], smallest());
       const auto place = numbers.begin() + static_cast<std::ptrdiff_t>(d * each);
       std::copy(solution.x.begin(), solution.x.end(), place);
       std::copy(solution.residual.begin(), solution.residual.end(), place + static_cast<std::ptrdiff_t>(all));
@@ -348,6 +237,7 @@ std::vector<DampingCurve> SolutionSpace<T>::Construction::curves(DampingRule rul
     DampingCurve& curve = curves[at(j)];
     curve.rule = rule;
     curve.noise = noise[j];
+    const int power = blocks_.powers()[at(j)];
     for (std::size_t d = 0; d < options_.damps.size(); ++d) {
       const double damp = options_.damps[d];
       const auto damped_residual = [&](std::size_t place) {
@@ -357,8 +247,8 @@ std::vector<DampingCurve> SolutionSpace<T>::Construction::curves(DampingRule rul
         return is_solved(column, damp, damped_residual(place), norms_.gradient[place]);
       };
       const std::size_t place = d * at(columns()) + at(j), of_probe = (d + 1) * at(columns()) - 1;
-      curve.points.push_back({damp, std::ldexp(norms_.residual[place], powers_[at(j)]),
-                              std::ldexp(norms_.x[place], powers_[at(j)]),
+      curve.points.push_back({damp, std::ldexp(norms_.residual[place], power),
+                              std::ldexp(norms_.x[place], power),
                               is_solved_at(j, place) ? StopReason::converged : StopReason::iteration_limit});
       if (rule == DampingRule::gcv && is_solved_at(columns() - 1, of_probe))
         curve.points.back().free_dimensions = std::pow(damped_residual(of_probe), 2);
@@ -390,16 +280,18 @@ SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, D
   if (B.grid()->is_member()) {
     const std::vector<double> norms = column_norms(B);
     for (Index j = 0; j < count; ++j) {
-      const double before = std::ldexp(data_norms_[at(j)], powers_[at(j)]);
+      const double before = std::ldexp(blocks_.data_norms()[at(j)], blocks_.powers()[at(j)]);
       require<UsageError>(std::abs(norms[at(j)] - before) <= 100 * epsilon * before || !std::isfinite(before),
                           "SolutionSpace::solve: column ", j, " of B has the norm ", norms[at(j)],
                           ", and the space is for one of ", before);
     }
     X.set_zero();
-    v_.add_combination(combinations(options.damp, count,
-                                    [this](double damp) { return projected_.solve(damp, smallest()).y; }),
-                       X);
-    multiply_by_powers(X, std::vector<int>(powers_.begin(), powers_.begin() + count));
+    const Small Y = combinations(
+        options.damp, count, [this](double damp) { return blocks_.projected().solve(damp, smallest()).y; });
+    blocks_.v().add_combination(Y, X);
+    std::vector<int> powers = blocks_.powers();
+    powers.resize(at(count));  // without that of the probe
+    multiply_by_powers(X, powers);
   }
   return finish(B, X, std::move(options));
 }
@@ -411,18 +303,18 @@ SolveReport SolutionSpace<T>::Construction::solve_others(const ConstDistMatrix<T
   if (B.grid()->is_member()) {
     FailureScope failures;
     DistMatrix<T> scaled = allocate_matrix<T>(B.grid(), B.layout());
-    attempt(comm(), [&] { v_.reserve_products(B.cols()); });
+    attempt(comm(), [&] { blocks_.v().reserve_products(B.cols()); });
     const std::vector<int> powers = powers_of_columns(B);
     copy(B, scaled);
     multiply_by_powers(scaled, opposite(powers));
     A_->apply_adjoint(T(1), scaled, T(0), X);
-    const Small C =
-        v_.products_with(X, [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); });
+    const Small C = blocks_.v().products_with(
+        X, [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); });
     X.set_zero();
-    v_.add_combination(
-        combinations(options.damp, B.cols(),
-                     [&](double damp) { return projected_.solve_normal_equations(C, damp, smallest()); }),
-        X);
+    const Small Y = combinations(options.damp, B.cols(), [&](double damp) {
+      return blocks_.projected().solve_normal_equations(C, damp, smallest());
+    });
+    blocks_.v().add_combination(Y, X);
     multiply_by_powers(X, powers);
   }
   return finish(B, X, std::move(options));

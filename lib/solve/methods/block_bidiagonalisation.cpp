@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/methods/block_bidiagonalisation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "dist/column_powers.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/solve/damping_curve.hpp"
+
+namespace gridlops {
+
+namespace {
+
+bool all_finite(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
+}
+
+}  // namespace
+
+template <Scalar T>
+bool BlockBidiagonalisation<T>::begin(const ConstDistMatrix<T>& B, bool has_probe) {
+  Small beta = begin_u(B, has_probe);
+  const bool is_finite = grow_v(Small(), L_);
+  projected_.begin(std::move(beta), L_);
+  return is_finite;
+}
+
+template <Scalar T>
+typename BlockBidiagonalisation<T>::Step BlockBidiagonalisation<T>::grow() {
+  if (u_.width() == 0 || v_.width() == 0) return Step::complete;
+  Small K, L;
+  if (!grow_u(K) || !grow_v(K, L)) return Step::non_finite;
+  projected_.extend(std::move(K), L);
+  L_ = std::move(L);
+  return Step::made;
+}
+
+/// Makes U₁ from the columns of B that are finite and not 0, and returns β with all columns.
+template <Scalar T>
+typename BlockBidiagonalisation<T>::Small BlockBidiagonalisation<T>::begin_u(const ConstDistMatrix<T>& B,
+                                                                             bool has_probe) {
+  const Index count = B.cols() + (has_probe ? 1 : 0);
+  attempt(comm(), [&] {
+    u_.reserve(count);
+    v_.reserve(count);
+  });
+  DistMatrix<T> R = u_.candidate(count), data = R.column_slice({0}, B.layout().cols.partition);
+  copy(B, data);
+  if (has_probe)
+    R.column_slice({B.cols()}, uncut_columns(1)).fill([](Index i, Index) {
+      return T(static_cast<Real<T>>(gcv_probe(i)));
+    });
+  powers_ = powers_of_columns(R);
+  multiply_by_powers(R, opposite(powers_));
+  data_norms_ = column_norms(R);
+  ColumnScalars inverses(count);
+  std::vector<Index> chosen;
+  for (Index j = 0; j < count; ++j) {
+    if (!(data_norms_[at(j)] > 0) || !std::isfinite(data_norms_[at(j)])) continue;
+    inverses[j] = 1 / data_norms_[at(j)];
+    chosen.push_back(j);
+  }
+  R *= inverses;
+  const Kernels<T>& kernels = R.grid()->backend()->template kernels<T>();
+  for (std::size_t c = 0; c < chosen.size(); ++c) {
+    const auto to = static_cast<Index>(c);
+    if (to != chosen[c]) kernels.copy(R.local().col_block({chosen[c], 1}), R.local().col_block({to, 1}));
+  }
+  u_.candidate(std::ssize(chosen));
+  Small K;
+  adopt(u_, 0, K);
+  Small beta(K.rows(), count);
+  for (std::size_t c = 0; c < chosen.size(); ++c)
+    for (Index i = 0; i < K.rows(); ++i)
+      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * data_norms_[at(chosen[c])];
+  return beta;
+}
+
+/// U₊ K = A V − U Lᴴ. False if that is not finite.
+template <Scalar T>
+bool BlockBidiagonalisation<T>::grow_u(Small& K) {
+  DistMatrix<T> Z = u_.candidate(v_.width());
+  A_.apply(T(1), v_.block(), T(0), Z);
+  products_ += v_.width();
+  u_.add_product(-1, u_.block(), adjoint(L_), Z);
+  if (!adopt(u_, norm_, K)) return false;
+  for (Index i = 0; i < K.cols(); ++i)  // ‖A v‖ ≤ ‖A‖
+    norm_ = std::max(norm_, std::sqrt(K.column_norm_squared(i)));
+  return true;
+}
+
+/// V₊ L₊ = Aᴴ U₊ − V Kᴴ. False if that is not finite.
+template <Scalar T>
+bool BlockBidiagonalisation<T>::grow_v(const Small& K, Small& L) {
+  L = Small(0, u_.width());
+  attempt(comm(), [&] { v_.reserve(u_.width()); });
+  const DistMatrix<T> last = v_.width() > 0 ? v_.block() : DistMatrix<T>();
+  DistMatrix<T> W = v_.candidate(u_.width());
+  A_.apply_adjoint(T(1), u_.block(), T(0), W);
+  products_ += u_.width();
+  if (K.cols() > 0) v_.add_product(-1, last, adjoint(K), W);
+  if (!adopt(v_, norm_, L)) return false;
+  for (Index i = 0; i < L.cols(); ++i) norm_ = std::max(norm_, std::sqrt(L.column_norm_squared(i)));
+  return true;
+}
+
+/// Replaces the block by its candidate = block · factor. False if the candidate is not finite.
+template <Scalar T>
+bool BlockBidiagonalisation<T>::adopt(BlockBasis<T>& basis, double norm, Small& factor) {
+  const auto sum = [this](std::vector<double>& numbers) { FailureScope().reduce(comm(), numbers); };
+  std::vector<double>& gram = basis.local_gram();
+  sum(gram);
+  if (!all_finite(gram)) return false;
+  factor = basis.adopt(sum, norm);
+  return true;
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class BlockBidiagonalisation<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
