@@ -254,7 +254,7 @@ def check_space(suite, full):
     columns = json.loads((suite.folder / "r.json").read_text(encoding="utf-8"))["columns"]
     suite.check(all(np.isclose(column["damp"], 3e-3) for column in columns), columns)
     for words, text in ((["--solver", "lsqr"], "--sweep space is for cgls, not for lsqr"), (["--choose", "none"], "none"),
-                        (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
+                        (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--dry-run"], "--sweep space and --dry-run exclude each other"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
                         (["--checkpoint", "folder"], "--sweep space and --checkpoint exclude each other"),
                         (["--initial", f"{problem.name}_b.npy"], "--sweep space and --initial exclude each other")):
         run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space", *([] if "--choose" in words else ["--choose", "lcurve"]), *words))
