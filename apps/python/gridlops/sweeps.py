@@ -56,11 +56,11 @@ class SolutionSpace:
 
     For d dampings and r columns of B, a step multiplies one block of r columns with A and Aᴴ, where a sweep of copies
     has d·r columns. It ends when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance/2 · ‖Aᴴb‖ for every b and D (tolerance None: that of
-    :func:`cgls`), or with ``max_dimension`` vectors (0: no limit), which it keeps. ``gcv=True`` also solves for
+    :func:`cgls`), or with ``max_dimension`` vectors (0: no limit). It keeps them, and a block of r more. ``gcv=True`` also solves for
     :func:`gcv_probe`. The columns of A's spaces must be uncut ("stationary-a"). On one rank B may be a whole array. ::
 
         space = gl.SolutionSpace(op, B, np.geomspace(1e-3, 10, 30))
-        damps = [curve["damps"][curve["chosen"]] for curve in space.curves("lcurve")]
+        damps = [0.1 if curve["chosen"] is None else curve["damps"][curve["chosen"]] for curve in space.curves("lcurve")]
         X, report = space.solve(B, damps)
     """
 

@@ -16,7 +16,7 @@ namespace gridlops {
 struct SpaceOptions {
   std::vector<double> damps;          ///< D ≥ 0, for which every right-hand side is to be solved
   std::optional<double> tolerance{};  ///< T, as of cgls(); if unset, what cgls() takes
-  Index max_dimension = 0;            ///< the most vectors that the space keeps; 0: the columns of A
+  Index max_dimension = 0;            ///< the most vectors that solutions are made of; 0: the columns of A
   bool has_probe = false;             ///< for DampingRule::gcv: solves for gcv_probe(), too
   /// Called on every rank before each step. If it returns true on any, the space ends with what it has; if it
   /// throws on one rank, all throw. Empty: none.
@@ -44,8 +44,8 @@ GRIDLOPS_EXPORT const char* name_of(SpaceEnd end);
 /// small. For each D, x = V y with the y that minimises ‖K y − Uᴴb‖² + D²‖y‖². Norms of x, of the residual
 /// and of the gradient follow from K and y without products. The ranks share the dampings among them.
 ///
-/// It keeps V: dimension() columns in A's domain, next to two blocks of r columns of data. The operator's
-/// columns must be uncut (Algorithm::stationary_a).
+/// It keeps V, dimension() columns in A's domain and one block more, in buffers of 32 columns or of a block,
+/// next to two blocks of r columns of data. The operator's columns must be uncut (Algorithm::stationary_a).
 template <Scalar T>
 class GRIDLOPS_EXPORT SolutionSpace {
  public:
@@ -63,9 +63,10 @@ class GRIDLOPS_EXPORT SolutionSpace {
   SpaceEnd end() const;
 
   /// The curve of each right-hand side over the dampings, with the choice of the rule. The norms are those of
-  /// the projected problems: no product with A confirms them. noise: of each right-hand side, for
-  /// DampingRule::discrepancy. Not collective; empty on idle ranks. Throws UsageError for gcv without
-  /// SpaceOptions::has_probe, and ShapeError if there is neither one noise nor one for each.
+  /// the projected problems: no product with A confirms them. A point is converged if its gradient is at most
+  /// T/2·‖Aᴴb‖, or as small as rounding allows, and at the iteration limit otherwise. noise: of each
+  /// right-hand side, for DampingRule::discrepancy. Not collective; empty on idle ranks. Throws UsageError
+  /// for gcv without SpaceOptions::has_probe, and ShapeError if there is neither one noise nor one for each.
   std::vector<DampingCurve> curves(DampingRule rule = DampingRule::lcurve, const PerColumn& noise = 0) const;
 
   /// Solves for the B of the constructor with options.damp, one D or one for each column, of SpaceOptions or

@@ -82,7 +82,7 @@ TEMPLATE_TEST_CASE("A space has the solutions of all right-hand sides for all da
     if (shape.m == shape.n) std::fill(values.begin() + 20, values.end(), 0.0);  // of rank 20
     const KnownSpectrum<T> matrix(shape.m, shape.n, values);
     const Element<T> b = right_hand_sides<T>();
-    for (const Index columns : {1, 6}) {
+    for (const Index columns : {0, 1, 6}) {
       for (const GridPtr& grid : compact_grids()) {
         CAPTURE(shape.m, shape.n, columns, describe(*grid));
         const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
@@ -127,7 +127,7 @@ TEMPLATE_TEST_CASE("A space has the solutions of all right-hand sides for all da
           }
         }
         // Another damping for each column, also one that the space was not made for.
-        if (columns == 1) continue;
+        if (columns < 6) continue;
         const std::vector<double> mixed{0.03, 0.3, 0.07, 0.1, 1, 0.3};
         const SolveReport report = space.solve(B, X, {.damp = mixed});
         const std::vector<T> whole = everywhere(X);
