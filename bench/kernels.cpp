@@ -39,15 +39,15 @@ class Columns {
         X_(backend_, rows * cols),
         Y_(backend_, rows * cols),
         scalars_(static_cast<std::size_t>(cols), T(1)),  // ones: repetitions do not overflow
-        sums_(backend_, cols),
-        norms_(backend_, cols),
+        sums_(static_cast<std::size_t>(cols)),
+        norms_(static_cast<std::size_t>(cols)),
         rows_(rows),
         cols_(cols) {
     kernels().fill(T(1), X_.matrix(rows, cols));
     kernels().fill(T(2), Y_.matrix(rows, cols));
   }
 
-  /// Calls the kernel so many times, and waits for the last.
+  /// Calls the kernel so many times, and waits for the last. Sums are waited for one by one.
   void run(const std::string& kernel, int calls) {
     for (int call = 0; call < calls; ++call) begin(kernel);
     backend_->synchronize();
@@ -77,8 +77,8 @@ class Columns {
   std::shared_ptr<Backend> backend_;
   Buffer<T> X_, Y_;
   std::vector<T> scalars_;
-  Buffer<Accumulator<T>> sums_;
-  Buffer<double> norms_;
+  std::vector<Accumulator<T>> sums_;
+  std::vector<double> norms_;
   Index rows_, cols_;
 };
 

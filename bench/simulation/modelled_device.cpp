@@ -91,6 +91,7 @@ class ModelledKernels final : public Kernels<T> {
   }
   void column_sums(std::span<const ColumnTerm<T>> terms) const override {
     for (const ColumnTerm<T>& term : terms) touch(term.kind == SumKind::dots ? 2 : 1, term.X);
+    queue_.drain();
     host_.column_sums(terms);
   }
   void column_updates(std::span<const BlockUpdate<T>> updates) const override {

@@ -208,16 +208,17 @@ void DeviceContext::after_group(std::function<void()> step) {
   }
 }
 
-void DeviceContext::wait(cudaEvent_t event) {
-  if (communicators_.empty()) {
+void DeviceContext::wait(cudaEvent_t event, const std::function<bool()>& arrived) {
+  if (communicators_.empty() && !arrived) {
     check(cudaEventSynchronize(event), "cudaEventSynchronize");
     return;
   }
   const auto begin = Clock::now();
   WatchedWait wait;
   Index communication = 0;
-  for (Index polls = 0; !is_reached(event); ++polls) {
+  for (Index polls = 0; arrived ? !arrived() : !is_reached(event); ++polls) {
     if (polls % 64 != 63) continue;
+    if (arrived && is_reached(event)) return;
     check_communicators();
     const Index now = communication_under_way();
     if (now == 0 || now != communication) wait.is_own_work();

@@ -147,16 +147,22 @@ void threshold(Threshold kind, ColumnOperand t, DistMatrix<T>& X) {
 
 namespace {
 
-/// For each column; a complex sum is two numbers. If there is no room, earlier sums are first copied to the
-/// host.
-constexpr Index sums_at_once = 4;
+/// The doubles of this rank's sum of a column: a dot has its imaginary part, too, which nobody asks for.
+template <Scalar T>
+Index parts_of_sum(const ColumnSum<T>& term) {
+  return term.kind == ColumnSum<T>::Kind::dot ? Index{sizeof(Accumulator<T>) / sizeof(double)} : 1;
+}
+/// By what the backend's sum is multiplied: half the sum of √|x| is the penalty of that name.
+template <Scalar T>
+double factor_of_sum(const ColumnSum<T>& term) {
+  return term.kind == ColumnSum<T>::Kind::penalty && term.threshold == Threshold::half ? 0.5 : 1;
+}
+/// The penalty of a threshold is Σ|x|ᵖ, but for that factor.
+double penalty_order(Threshold kind) {
+  return kind == Threshold::soft ? 1 : kind == Threshold::hard ? 0 : 0.5;
+}
 
 }  // namespace
-
-template <Scalar T>
-void ColumnSums<T>::reserve(Index local_columns) {
-  local_.reserve(grid_->backend(), sums_at_once * local_columns + 1);  // plus a gap before complex sums
-}
 
 template <Scalar T>
 void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
@@ -177,11 +183,18 @@ void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<Column
     FailureScope failures;
     failures.run([&] {
       terms_.clear();
-      pending_.clear();
-      used_ = 0;
-      reserve(local_columns);
-      for (std::size_t k = 0; k < terms.size(); ++k) compute(terms[k], k * at(columns));
-      collect();
+      local_.assign(terms.size() * at(local_columns), Accumulator<T>(0));
+      const auto sums_of = [&](std::size_t k) {
+        return reinterpret_cast<double*>(local_.data() + k * at(local_columns));
+      };
+      for (std::size_t k = 0; k < terms.size(); ++k) plan(terms[k], sums_of(k));
+      compute();
+      for (std::size_t k = 0; k < terms.size(); ++k) {
+        const Range mine = terms[k].X.local_col_range();
+        const Index step = parts_of_sum(terms[k]);
+        for (Index j = 0; j < mine.size; ++j)
+          values_[k * at(columns) + at(mine.begin + j)] = factor_of_sum(terms[k]) * sums_of(k)[j * step];
+      }
     });
     failures.reduce(grid_->comm(), values_, order_);
   }
@@ -193,33 +206,18 @@ void ColumnSums<T>::reduce(std::span<const ColumnSum<T>> terms, std::span<Column
   std::copy(next, values_.cend(), numbers.begin());
 }
 
-namespace {
-
-/// The penalty of a threshold is Σ|x|ᵖ; that of half is ½Σ|x|ᵖ.
-double penalty_order(Threshold kind) {
-  return kind == Threshold::soft ? 1 : kind == Threshold::hard ? 0 : 0.5;
-}
-
-}  // namespace
-
 /// Plans this rank's contribution to a sum.
 template <Scalar T>
-void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
+void ColumnSums<T>::plan(const ColumnSum<T>& term, double* sums) {
   using Kind = typename ColumnSum<T>::Kind;
   MatrixView<const T> X = term.X.local();
   if (term.difference != nullptr) {
-    begin_sums();  // of an earlier term they may be sums of this difference
+    compute();  // an earlier term may be a sum of this difference
     copy(term.X, *term.difference);
     *term.difference -= term.Y;
     X = std::as_const(*term.difference).local();
   }
   if (!term.X.owned() || X.cols == 0) return;
-  // Complex sums are aligned like complex numbers, because devices store them whole.
-  const Index step = term.kind == Kind::dot ? sizeof(Accumulator<T>) / sizeof(double) : 1;
-  used_ = (used_ + step - 1) / step * step;
-  if (used_ + step * X.cols > local_.size()) collect();
-  double* const sums = local_.data() + used_;
-  double factor = 1;
   switch (term.kind) {
     case Kind::norm2:
     case Kind::distance2:
@@ -230,33 +228,15 @@ void ColumnSums<T>::compute(const ColumnSum<T>& term, std::size_t place) {
       break;
     case Kind::penalty:
       terms_.push_back({SumKind::power_sums, X, {}, penalty_order(term.threshold), sums});
-      if (term.threshold == Threshold::half) factor = 0.5;
       break;
   }
-  pending_.push_back(
-      {used_, X.cols, step, static_cast<Index>(place) + term.X.local_col_range().begin, factor});
-  used_ += step * X.cols;
 }
 
-/// Has the backend compute the sums that are planned.
+/// Computes the sums that are planned.
 template <Scalar T>
-void ColumnSums<T>::begin_sums() {
+void ColumnSums<T>::compute() {
   if (!terms_.empty()) grid_->backend()->template kernels<T>().column_sums(terms_);
   terms_.clear();
-}
-
-/// Copies the planned sums to the host, all at once.
-template <Scalar T>
-void ColumnSums<T>::collect() {
-  begin_sums();
-  if (used_ > 0) {
-    host_.resize(at(used_));
-    grid_->backend()->download(local_.data(), host_.data(), used_ * static_cast<Index>(sizeof(double)));
-  }
-  for (const auto& [begin, columns, step, place, factor] : pending_)
-    for (Index j = 0; j < columns; ++j) values_[at(place + j)] = factor * host_[at(begin + step * j)];
-  pending_.clear();
-  used_ = 0;
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                      \

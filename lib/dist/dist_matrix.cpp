@@ -144,12 +144,8 @@ std::vector<Value> reduced_over_owners(const ConstDistMatrix<T>& X, const Comput
   if (!grid.is_member()) return values;
   FailureScope failures;
   failures.run([&] {
-    if (!X.owned() || X.local().cols == 0) return;
-    Backend& backend = *grid.backend();
-    const Buffer<Value> local(grid.backend(), X.local().cols);
-    compute(backend.kernels<T>(), local.data());
-    backend.download(local.data(), values.data() + X.local_col_range().begin,
-                     X.local().cols * static_cast<Index>(sizeof(Value)));
+    if (X.owned() && X.local().cols > 0)
+      compute(grid.backend()->template kernels<T>(), values.data() + X.local_col_range().begin);
   });
   reduce(failures, grid.comm(), values);
   return values;

@@ -182,7 +182,7 @@ ColumnSum<T> penalty(Threshold kind, const ConstDistMatrix<T>& X) {
 }
 
 /// Sums over all rows in double precision; all sums of one call take one all_reduce over the grid. All ranks
-/// get the same bits, so they take the same decisions. The object keeps the memory for its sums.
+/// get the same bits, so they take the same decisions.
 template <Scalar T>
 class GRIDLOPS_EXPORT ColumnSums {
  public:
@@ -191,8 +191,7 @@ class GRIDLOPS_EXPORT ColumnSums {
 
   /// Returns the sums: const auto [qq, pp] = sums(norm2(q), norm2(p)). Collective over the grid; idle ranks
   /// get zeros. Throws ShapeError, on all ranks before anything is sent, unless all matrices have the same
-  /// columns, and the two matrices of a dot have the same layout. The first sums of a new number of columns
-  /// allocate memory; if that fails on one rank, all ranks throw.
+  /// columns, and the two matrices of a dot have the same layout.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> operator()(const Terms&... terms) {
     std::vector<double> none;
@@ -211,27 +210,15 @@ class GRIDLOPS_EXPORT ColumnSums {
   void reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
               std::vector<double>& numbers);
 
-  /// Allocates the memory for matrices with this many columns on this rank. Not collective: throws
-  /// OutOfMemory on this rank alone.
-  void reserve(Index local_columns);
-
  private:
-  void compute(const ColumnSum<T>& term, std::size_t place);
-  void begin_sums();
-  void collect();
+  void plan(const ColumnSum<T>& term, double* sums);
+  void compute();
 
   std::shared_ptr<const ProcessGrid> grid_;
   ReductionOrder order_;
-  Buffer<double> local_;               // sums that have not yet been copied to the host
-  Index used_ = 0;                     // of local_
-  std::vector<double> values_, host_;  // to be reduced; scratch of collect()
-  struct Pending {
-    Index begin, columns, step;  // in local_
-    Index place;                 // in values_, after multiplication with the factor
-    double factor;
-  };
-  std::vector<Pending> pending_;
-  std::vector<ColumnTerm<T>> terms_;  // that the backend has not been given yet
+  std::vector<Accumulator<T>> local_;  // this rank's sums
+  std::vector<double> values_;         // to be reduced
+  std::vector<ColumnTerm<T>> terms_;   // that are planned, and not yet computed
 };
 
 }  // namespace gridlops

@@ -48,14 +48,13 @@ enum class SumKind {
   norms_squared,  ///< ‖xⱼ‖²
   power_sums  ///< Σᵢ |xᵢⱼ|ᵖ for p ≥ 0, with 0⁰ = 0; for infinite p the largest |xᵢⱼ|, NaN if any is NaN
 };
-/// A sum over the rows of each column of X, in double precision, in memory of the backend. Only dots have a
-/// Y, and only power sums a p.
+/// A sum over the rows of each column of X, in double precision. Only dots have a Y, and only power sums a p.
 template <Scalar T>
 struct ColumnTerm {
   SumKind kind;
   MatrixView<const T> X, Y;
   double p;
-  double* sums;
+  double* sums;  ///< the host's
 };
 
 enum class UpdateKind {
@@ -100,8 +99,8 @@ class Kernels {
 
   // Column by column: entry j of an array belongs to column j.
 
-  /// Computes sums, which may be of different shapes. A device takes a few of them in one launch. The order
-  /// of a sum depends on the number of rows alone.
+  /// Computes sums, which may be of different shapes, and waits for them. A device takes a few of them in one
+  /// launch. The order of a sum depends on the number of rows alone.
   virtual void column_sums(std::span<const ColumnTerm<T>> terms) const = 0;
   /// dotsⱼ ← xⱼᴴ yⱼ.
   void column_dots(MatrixView<const T> X, MatrixView<const T> Y, Accumulator<T>* dots) const {

@@ -2,7 +2,10 @@
 #include "cuda/kernels/gpu_kernels.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -171,9 +174,58 @@ void CudaKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, Ma
         "the kernel diagonal_multiply");
 }
 
+/// Sums on their way to the host. Kernels write them to its page-locked memory, which shows each number whole
+/// (CUDA C++ Programming Guide, "Mapped Memory"). So the host sees them several microseconds before it could
+/// know of a copy, or of a kernel's end.
+class ArrivingSums {
+ public:
+  /// For so many pairs of numbers, which also hold one. Throws OutOfMemory on this rank alone.
+  ArrivingSums(DeviceContext& context, Index pairs)
+      : context_(context), block_(context.pinned().take(pairs * Index{2 * sizeof(double)})) {}
+
+  /// The place of the next numbers.
+  double* place_of(Index numbers) {
+    double* const place = reinterpret_cast<double*>(bits() + used_);
+    std::fill_n(bits() + used_, numbers, not_there);
+    used_ += numbers;
+    if (used_ % 2 != 0) bits()[used_++] = 0;
+    return place;
+  }
+  /// Waits for what has been launched.
+  void wait() {
+    PooledEvent end = context_.events().record(context_.compute());
+    const cudaEvent_t event = end.get();
+    block_.used_until(std::move(end));
+    Index k = 0;
+    context_.wait(event, [&] {
+      while (k < used_ && std::atomic_ref(bits()[k]).load(std::memory_order_acquire) != not_there) ++k;
+      return k == used_;
+    });
+  }
+
+ private:
+  /// A signalling NaN, where arithmetic makes quiet ones. The largest of a column may be this very one: then
+  /// the wait ends with the kernel.
+  static constexpr std::uint64_t not_there = 0x7ff0'5eed'0f90'71deU;
+  std::uint64_t* bits() const { return reinterpret_cast<std::uint64_t*>(block_.data()); }
+
+  DeviceContext& context_;
+  PinnedBlock block_;
+  Index used_ = 0;
+};
+
 template <Scalar T>
 void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
   using Sums = SumLaunch<DeviceScalar<T>>;
+  Index columns = 0;
+  for (const ColumnTerm<T>& term : terms) columns += term.X.cols;
+  if (columns == 0) return;
+  const auto numbers = [](const ColumnTerm<T>& term) {
+    return term.kind == SumKind::dots ? term.X.cols * Index{sizeof(Accumulator<T>) / sizeof(double)}
+                                      : term.X.cols;
+  };
+  ArrivingSums arriving(environment_.context, columns + static_cast<Index>(terms.size()));
+  std::vector<const double*> places;
   for (std::size_t begin = 0; begin < terms.size(); begin += Sums::most) {
     const auto some = terms.subspan(begin, std::min<std::size_t>(Sums::most, terms.size() - begin));
     Sums sums;
@@ -188,14 +240,18 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
     unsigned* free_tickets = environment_.tickets(tickets);
     for (const ColumnTerm<T>& term : some) {
       const Index shares = shares_of(term.X.rows);
-      sums.terms[sums.count++] = {term.kind, on_device(term.X), on_device(term.Y), term.p,
-                                  shares,    free_partial,      term.sums,         free_tickets};
+      double* const place = arriving.place_of(numbers(term));
+      places.push_back(place);
+      sums.terms[sums.count++] = {
+          term.kind, on_device(term.X), on_device(term.Y), term.p, shares, free_partial, place, free_tickets};
       if (shares == 1) continue;
       free_partial += shares * term.X.cols;
       free_tickets += term.X.cols;
     }
     begun(Launch<DeviceScalar<T>>::column_sums(stream(), sums), "the kernel column_sums");
   }
+  arriving.wait();
+  for (std::size_t k = 0; k < terms.size(); ++k) std::copy_n(places[k], numbers(terms[k]), terms[k].sums);
 }
 
 template <Scalar T>

@@ -46,7 +46,7 @@ struct TileKernels {
       int width = 0;
       Adjoint* kernel = nullptr;
     };
-    std::array<Entry, 5> entries{};
+    std::array<Entry, 6> entries{};
     std::size_t count = 0;
     /// Null if there is none.
     Adjoint* of_width(int width) const {

@@ -13,13 +13,16 @@ namespace gridlops {
 /// The loops of TileKernels, written once for all instruction sets.
 ///
 /// In the forward product, the rows of a tile fill a few registers, and are multiplied by the broadcast
-/// elements of a row of X; the sums stay in registers. In the adjoint, Y stays in registers while the columns
-/// of A pass by: an element of A, or a run of them, is spread over a register and multiplied by the same rows
-/// of all columns of Y in the group. Both read A once, from beginning to end.
+/// elements of a row of X; the sums stay in registers. In the adjoint, an element of A, or a run of them, is
+/// spread over a register and multiplied by the same rows of all columns of Y in the group. For narrow groups
+/// Y stays in registers while the columns of A pass by, for wide ones the sums. Both products read A once,
+/// from beginning to end.
 ///
-/// Isa has the size of a vector register, the number of registers for Y, and the few operations that the
-/// compiler's vectors lack. It is local to the one file compiled for the instruction set, so that the linker
-/// cannot use that code for other files.
+/// Isa has the size of a vector register; how many registers hold rows of A forward (row_vectors), and Y in
+/// the adjoint (most_y); how many columns of A the adjoint multiplies at once (at_once), each with sums of
+/// its own, because a sum waits some cycles for its last addition; whether Y stays in registers for a group
+/// of one whole register, too (keeps_y); and the few operations that the compiler's vectors lack. It is local
+/// to the one file compiled for the instruction set, so that the linker cannot use that code for other files.
 template <class Isa, class R>
 class TileLoops {
  public:
@@ -55,7 +58,7 @@ class TileLoops {
     table.adjoint.push_back(width, adjoint<width>);
     if constexpr (width < lanes) {
       fill_adjoint<2 * width>(table);
-    } else if constexpr (!Isa::keeps_y && width < 3 * lanes) {
+    } else if constexpr (width < 3 * lanes) {
       fill_adjoint<width + lanes>(table);
     }
   }
@@ -164,7 +167,7 @@ class TileLoops {
 
   template <int width>
   static void adjoint(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead) {
-    if constexpr (width < lanes || Isa::keeps_y) {
+    if constexpr (width < lanes || (width == lanes && Isa::keeps_y)) {
       constexpr int run = lanes / width, rows = std::min(height, Isa::most_y * run);
       static_assert(height % rows == 0);
       if (ahead.first < ahead.end) {
@@ -183,7 +186,7 @@ class TileLoops {
   template <int width, int rows, bool fetches>
   [[gnu::always_inline]] static inline void adjoint_keeping_y(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
-    constexpr int run = lanes / width, runs = rows / run, at_once = std::max(run, 4);
+    constexpr int run = lanes / width, runs = rows / run, at_once = std::max(run, Isa::at_once);
     static_assert(TileKernels<R>::unit % at_once == 0);
     Vector y[at(runs)];
     unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
@@ -211,12 +214,11 @@ class TileLoops {
     }
   }
 
-  /// Rows of A and of Y pass by some rows of Z, each of this many vectors. Processors with 16 registers have
-  /// no room for enough of Y, and need more independent sums.
+  /// Rows of A and of Y pass by some rows of Z, each of this many vectors.
   template <int vectors>
   [[gnu::always_inline]] static inline void adjoint_keeping_z(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
-    constexpr int at_once = vectors == 1 ? 8 : 4;
+    constexpr int at_once = vectors == 1 ? 8 : Isa::at_once;
     static_assert(TileKernels<R>::unit % at_once == 0);
     Fetch fetch(ahead, A.cols);
     const R* a = A.begin;

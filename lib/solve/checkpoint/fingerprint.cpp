@@ -27,13 +27,11 @@ void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t
   if (!Y.owned() || y.cols == 0) return;
   const auto& backend = Y.grid()->backend();
   Buffer<T> product(backend, y.cols);
-  Buffer<double> squares(backend, y.cols);
   backend->template kernels<T>().gemm(Op::adjoint, Op::none, T(1), w, y, T(0), product.matrix(1, y.cols));
-  backend->template kernels<T>().column_norms_squared(y, squares.data());
   std::vector<T> dots(static_cast<std::size_t>(y.cols));
   std::vector<double> norms(dots.size());
+  backend->template kernels<T>().column_norms_squared(y, norms.data());
   backend->download(product.data(), dots.data(), y.cols * static_cast<Index>(sizeof(T)));
-  backend->download(squares.data(), norms.data(), y.cols * static_cast<Index>(sizeof(double)));
   for (Index j = 0; j < y.cols; ++j) {
     const auto k = static_cast<std::size_t>(j);
     const std::size_t place = first + per_vector * static_cast<std::size_t>(Y.local_col_range().begin + j);

@@ -2,6 +2,7 @@
 #include "solve/methods/small_dense.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -20,12 +21,15 @@ std::complex<double> times(std::complex<double> a, std::complex<double> b) {
 double squared(double a) { return a * a; }
 double squared(std::complex<double> a) { return a.real() * a.real() + a.imag() * a.imag(); }
 
-/// xᴴ y.
+/// xᴴ y. Each addition waits for the one before, so eight sums are on their way.
 template <Scalar S>
 S dot(Index n, const S* x, const S* y) {
-  S sum(0);
-  for (Index i = 0; i < n; ++i) sum += times(conjugate(x[i]), y[i]);
-  return sum;
+  std::array<S, 8> sums{};
+  Index i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (Index k = 0; k < 8; ++k) sums[at(k)] += times(conjugate(x[i + k]), y[i + k]);
+  for (; i < n; ++i) sums[0] += times(conjugate(x[i]), y[i]);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 template <Scalar S>

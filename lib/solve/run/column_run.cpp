@@ -60,10 +60,7 @@ void ColumnRun<T>::run() {
 template <Scalar T>
 void ColumnRun<T>::reserve() {
   const TraceRegion region("reserve");
-  attempt(batch_.grid().comm(), [this] {
-    batch_.solve.state.begin_batch(batch_.solve.X, batch_.columns);
-    sums_.reserve(batch_.B.local().cols);
-  });
+  attempt(batch_.grid().comm(), [this] { batch_.solve.state.begin_batch(batch_.solve.X, batch_.columns); });
   batch_.solve.state.show(batch_.block.columns());
 }
 
@@ -295,9 +292,11 @@ template <Scalar T>
 void ColumnRun<T>::copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y) const {
   const std::vector<Index>& order =
       batch_.block.columns().order(batch_.grid().my_part(batch_.B.layout().cols.axis));
-  const Kernels<T>& kernels = batch_.kernels();
-  for (Index k = 0; k < Y.local().cols; ++k)
-    kernels.copy(B.local().col_block({order[at(k)], 1}), Y.local().col_block({k, 1}));
+  // Columns that are neighbours in both go in one copy.
+  for (Index k = 0, next; k < Y.local().cols; k = next) {
+    for (next = k + 1; next < Y.local().cols && order[at(next)] == order[at(next - 1)] + 1;) ++next;
+    batch_.kernels().copy(B.local().col_block({order[at(k)], next - k}), Y.local().col_block({k, next - k}));
+  }
   std::vector<int> powers;
   for (Index k = 0; k < batch_.block.count(); ++k) powers.push_back(column(k).scale.b);
   multiply_by_powers(Y, powers);
