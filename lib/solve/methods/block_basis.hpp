@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -8,9 +9,6 @@
 #include "solve/run/method_state.hpp"
 
 namespace gridlops {
-
-/// The number of rows of a tall block that are multiplied in place at a time.
-inline constexpr Index block_panel_rows = 1024;
 
 /// The partition of uncut columns.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
@@ -63,12 +61,17 @@ class BlockBasis {
   Small adopt(const SumOver& sum, double norm);
 
  private:
-  /// A buffer, and its number of elements for blocks with these numbers of local rows and columns.
   struct Part {
     Buffer<T>* buffer;
-    Index (*elements)(Index rows, Index columns);
+    typename MethodState<T>::Elements elements;
   };
   std::vector<Part> parts();
+  /// How many of these rows of a tall block are multiplied in place at a time: as many as stay in a host's
+  /// cache; on a device, which launches two kernels each time, all.
+  Index panel_rows(Index rows) const {
+    const bool on_host = space_.grid->backend()->memory_space() == MemorySpace::host;
+    return on_host ? std::min<Index>(rows, 1024) : rows;
+  }
   /// A buffer of blocks, and the first column there.
   struct Place {
     std::size_t buffer = 0;

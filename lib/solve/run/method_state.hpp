@@ -53,10 +53,11 @@ class MethodState {
   void number(Value& value) {
     numbers_.push_back([&value](StateArchive& archive) { archive.visit(value); });
   }
-  /// Other memory. `elements` gives its size for blocks with these numbers of local rows in `space` and of
-  /// columns.
-  void memory(Buffer<T>& buffer, const Space& space, Index (*elements)(Index rows, Index columns)) {
-    memory_.push_back({&buffer, space, elements});
+  /// The number of elements for blocks with these numbers of local rows and columns.
+  using Elements = std::function<Index(Index rows, Index columns)>;
+  /// Other memory, of this size for rows in `space`.
+  void memory(Buffer<T>& buffer, const Space& space, Elements elements) {
+    memory_.push_back({&buffer, space, std::move(elements)});
   }
   /// A matrix that is kept and belongs to no column. It is requested once the numbers are loaded.
   void shared(const char* name, std::function<DistMatrix<T>()> matrix, std::vector<Space> stack = {}) {
@@ -106,7 +107,7 @@ class MethodState {
   struct Memory {
     Buffer<T>* buffer;
     Space space;
-    Index (*elements)(Index, Index);
+    Elements elements;
   };
   struct Shared {
     const char* name;
