@@ -40,6 +40,9 @@ cudaError_t launch(cudaStream_t stream, const char* name, const std::vector<Regi
   Device& gpu = device();
   const Lock lock(gpu.mutex);
   ++running_ledger().kernels;
+  for (const Region& region : regions)
+    if (region.written && !gpu.memory.is_device(region.begin))
+      running_ledger().bytes_to_host += static_cast<long>(region.width * region.count);
   gpu.enqueue({stream}, std::string("kernel ") + name, regions,
               [body = std::move(body), time = time_of(name), begin = Clock::time_point()]() mutable {
                 if (begin == Clock::time_point()) begin = Clock::now();

@@ -191,13 +191,15 @@ class ArrivingSums {
     if (used_ % 2 != 0) bits()[used_++] = 0;
     return place;
   }
-  /// Waits for what has been launched.
+  /// Says that kernels for all these places are launched.
+  void launched() {
+    PooledEvent now = context_.events().record(context_.compute());
+    end_ = now.get();
+    block_.used_until(std::move(now));
+  }
   void wait() {
-    PooledEvent end = context_.events().record(context_.compute());
-    const cudaEvent_t event = end.get();
-    block_.used_until(std::move(end));
     Index k = 0;
-    context_.wait(event, [&] {
+    context_.wait(end_, [&] {
       while (k < used_ && std::atomic_ref(bits()[k]).load(std::memory_order_acquire) != not_there) ++k;
       return k == used_;
     });
@@ -212,6 +214,7 @@ class ArrivingSums {
   DeviceContext& context_;
   PinnedBlock block_;
   Index used_ = 0;
+  cudaEvent_t end_ = nullptr;
 };
 
 template <Scalar T>
@@ -249,6 +252,7 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
       free_tickets += term.X.cols;
     }
     begun(Launch<DeviceScalar<T>>::column_sums(stream(), sums), "the kernel column_sums");
+    arriving.launched();
   }
   arriving.wait();
   for (std::size_t k = 0; k < terms.size(); ++k) std::copy_n(places[k], numbers(terms[k]), terms[k].sums);
