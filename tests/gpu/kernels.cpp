@@ -2,6 +2,8 @@
 // Compares a GPU's kernels with the host's, which tests/local compares with plain loops: for all shapes,
 // strides and types, with NaN around the blocks, and with NaN in outputs that must not be read.
 #include <array>
+#include <bit>
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -192,6 +194,16 @@ TEMPLATE_TEST_CASE("Sums of several shapes that a GPU takes at once are those th
   CHECK(gpu->launches() - before == 2);
   CHECK(differences(at_once, one_by_one, 0) == 0);
   CHECK(at_once[room * 4] == 0);
+}
+
+TEST_CASE("The largest number of a column may have the bits that mark a sum which is not there yet") {
+  const auto gpu = make_backend();
+  const double mark = std::bit_cast<double>(std::uint64_t{0x7ff0'5eed'0f90'71de});
+  Buffer<double> x(gpu, 1);
+  gpu->upload(&mark, x.data(), 8);
+  double largest = 0;
+  gpu->kernels<double>().column_power_sums(std::numeric_limits<double>::infinity(), x.matrix(1, 1), &largest);
+  CHECK(std::isnan(largest));
 }
 
 TEMPLATE_TEST_CASE("Updates of several shapes that a GPU makes at once are those that it makes one by one",
