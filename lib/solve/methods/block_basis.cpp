@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
@@ -239,7 +240,7 @@ void BlockBasis<T>::transform_candidate(const Small& C) {
 template <Scalar T>
 typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double norm) {
   Small gram = summed_products(0, candidate_width_, candidate_width_);
-  Small K = Small::identity(candidate_width_);
+  Small K;
   std::vector<double> lengths(at(candidate_width_), 1.0);  // of K's rows, as fractions of the first candidate
   for (Index j = 0; j < gram.cols(); ++j) norm = std::max(norm, std::sqrt(std::real(gram(j, j))));
   for (int pass = 1; pass <= most_passes; ++pass) {
@@ -260,7 +261,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
     factors = factors.select(kept);
     lengths = std::move(kept_lengths);
     transform_candidate(factors.C);
-    K = product(factors.R, K);
+    K = pass == 1 ? std::move(factors.R) : product(factors.R, K);
     if (pass > 1 && well_conditioned) break;
   }
   width_ = candidate_width_;

@@ -95,8 +95,18 @@ SmallMatrix<S> adjoint(const SmallMatrix<S>& A) {
 template <Scalar S>
 SmallMatrix<S> product(const SmallMatrix<S>& A, const SmallMatrix<S>& B) {
   SmallMatrix<S> result(A.rows(), B.cols());
-  for (Index j = 0; j < B.cols(); ++j)
-    for (Index k = 0; k < B.rows(); ++k) axpy(A.rows(), B(k, j), A.column(k), result.column(j));
+  for (Index j = 0; j < B.cols(); ++j) {
+    S* const y = result.column(j);
+    Index k = 0;
+    for (; k + 4 <= B.rows(); k += 4) {
+      // Four columns of A for one sweep over y.
+      const S *a = A.column(k), *b = A.column(k + 1), *c = A.column(k + 2), *d = A.column(k + 3);
+      const S x = B(k, j), u = B(k + 1, j), v = B(k + 2, j), w = B(k + 3, j);
+      for (Index i = 0; i < A.rows(); ++i)
+        y[i] = y[i] + times(x, a[i]) + times(u, b[i]) + times(v, c[i]) + times(w, d[i]);
+    }
+    for (; k < B.rows(); ++k) axpy(A.rows(), B(k, j), A.column(k), y);
+  }
   return result;
 }
 
