@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -185,24 +186,21 @@ class ArrivingSums {
 
   /// The place of the next numbers.
   double* place_of(Index numbers) {
-    double* const place = reinterpret_cast<double*>(bits() + used_);
-    std::fill_n(bits() + used_, numbers, not_there);
-    used_ += numbers;
-    if (used_ % 2 != 0) bits()[used_++] = 0;
+    double* const place = reinterpret_cast<double*>(bits() + end_);
+    std::fill_n(bits() + end_, numbers, not_there);
+    end_ += numbers;
+    if (end_ % 2 != 0) bits()[end_++] = 0;
     return place;
   }
-  /// Says that kernels for all these places are launched.
-  void launched() {
-    PooledEvent now = context_.events().record(context_.compute());
-    end_ = now.get();
-    block_.used_until(std::move(now));
-  }
+  /// Waits for all numbers, once the kernels that write them are launched.
   void wait() {
-    Index k = 0;
-    context_.wait(end_, [&] {
-      while (k < used_ && std::atomic_ref(bits()[k]).load(std::memory_order_acquire) != not_there) ++k;
-      return k == used_;
-    });
+    using Clock = std::chrono::steady_clock;
+    for (const auto soon = Clock::now() + std::chrono::milliseconds(1); Clock::now() < soon;)
+      if (are_there()) return;
+    PooledEvent end = context_.events().record(context_.compute());
+    const cudaEvent_t event = end.get();
+    block_.used_until(std::move(end));
+    context_.wait(event, [this] { return are_there(); });
   }
 
  private:
@@ -210,38 +208,41 @@ class ArrivingSums {
   /// the wait ends with the kernel.
   static constexpr std::uint64_t not_there = 0x7ff0'5eed'0f90'71deU;
   std::uint64_t* bits() const { return reinterpret_cast<std::uint64_t*>(block_.data()); }
+  bool are_there() {
+    while (seen_ < end_ && std::atomic_ref(bits()[seen_]).load(std::memory_order_acquire) != not_there)
+      ++seen_;
+    return seen_ == end_;
+  }
 
   DeviceContext& context_;
   PinnedBlock block_;
-  Index used_ = 0;
-  cudaEvent_t end_ = nullptr;
+  Index end_ = 0, seen_ = 0;
 };
 
 template <Scalar T>
 void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
   using Sums = SumLaunch<DeviceScalar<T>>;
-  Index columns = 0;
-  for (const ColumnTerm<T>& term : terms) columns += term.X.cols;
+  Index columns = 0, partial = 0, tickets = 0;  // partial sums of two doubles each
+  for (const ColumnTerm<T>& term : terms) {
+    columns += term.X.cols;
+    if (shares_of(term.X.rows) == 1) continue;
+    partial += shares_of(term.X.rows) * term.X.cols;
+    tickets += term.X.cols;
+  }
   if (columns == 0) return;
+  auto* free_partial = static_cast<std::complex<double>*>(
+      environment_.partial_sums.reserve(partial * Index{sizeof(std::complex<double>)}));
+  unsigned* free_tickets = environment_.tickets(tickets);
+  ArrivingSums arriving(environment_.context, columns + static_cast<Index>(terms.size()));
   const auto numbers = [](const ColumnTerm<T>& term) {
     return term.kind == SumKind::dots ? term.X.cols * Index{sizeof(Accumulator<T>) / sizeof(double)}
                                       : term.X.cols;
   };
-  ArrivingSums arriving(environment_.context, columns + static_cast<Index>(terms.size()));
   std::vector<const double*> places;
   for (std::size_t begin = 0; begin < terms.size(); begin += Sums::most) {
-    const auto some = terms.subspan(begin, std::min<std::size_t>(Sums::most, terms.size() - begin));
     Sums sums;
-    Index partial = 0, tickets = 0;  // in units of two doubles, and of one column
-    for (const ColumnTerm<T>& term : some) {
-      if (shares_of(term.X.rows) == 1) continue;
-      partial += shares_of(term.X.rows) * term.X.cols;
-      tickets += term.X.cols;
-    }
-    auto* free_partial = static_cast<std::complex<double>*>(
-        environment_.partial_sums.reserve(partial * Index{sizeof(std::complex<double>)}));
-    unsigned* free_tickets = environment_.tickets(tickets);
-    for (const ColumnTerm<T>& term : some) {
+    for (const ColumnTerm<T>& term :
+         terms.subspan(begin, std::min<std::size_t>(Sums::most, terms.size() - begin))) {
       const Index shares = shares_of(term.X.rows);
       double* const place = arriving.place_of(numbers(term));
       places.push_back(place);
@@ -252,7 +253,6 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
       free_tickets += term.X.cols;
     }
     begun(Launch<DeviceScalar<T>>::column_sums(stream(), sums), "the kernel column_sums");
-    arriving.launched();
   }
   arriving.wait();
   for (std::size_t k = 0; k < terms.size(); ++k) std::copy_n(places[k], numbers(terms[k]), terms[k].sums);
