@@ -67,10 +67,12 @@ class BlockBasis {
   };
   std::vector<Part> parts();
   /// How many of these rows of a tall block are multiplied in place at a time: as many as stay in a host's
-  /// cache; on a device, which launches two kernels each time, all.
+  /// cache; on a device, which launches two kernels each time, all. A grid that is only planned has no
+  /// backend, and stands for hosts.
   Index panel_rows(Index rows) const {
-    const bool on_host = space_.grid->backend()->memory_space() == MemorySpace::host;
-    return on_host ? std::min<Index>(rows, 1024) : rows;
+    const auto& backend = space_.grid->backend();
+    const bool on_device = backend != nullptr && backend->memory_space() == MemorySpace::device;
+    return on_device ? rows : std::min<Index>(rows, 1024);
   }
   /// A buffer of blocks, and the first column there.
   struct Place {
