@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -195,11 +193,6 @@ class ArrivingSums {
   }
   /// Waits for all numbers, once the kernels that write them are launched.
   void wait() {
-    using Clock = std::chrono::steady_clock;
-    for (const auto soon = Clock::now() + std::chrono::milliseconds(1); Clock::now() < soon;) {
-      if (are_there()) return;
-      std::this_thread::yield();
-    }
     PooledEvent end = context_.events().record(context_.compute());
     const cudaEvent_t event = end.get();
     block_.used_until(std::move(end));

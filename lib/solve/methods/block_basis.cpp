@@ -39,7 +39,9 @@ template <Scalar T>
 std::vector<typename BlockBasis<T>::Part> BlockBasis<T>::parts() {
   const auto block = [](Index rows, Index columns) { return rows * columns; };
   const auto small = [](Index, Index columns) { return columns * columns; };
-  const auto panel = [this](Index rows, Index columns) { return panel_rows(rows) * columns; };
+  const auto panel = [most = most_panel_rows()](Index rows, Index columns) {
+    return std::min(most, rows) * columns;
+  };
   return {
       {&blocks_[0], block}, {&blocks_[1], block}, {&factor_, small}, {&products_, small}, {&panel_, panel}};
 }
@@ -62,7 +64,7 @@ void BlockBasis<T>::reserve(Index columns) {
   }
   const Index most = std::max(columns, least_buffer_columns);
   reserve_products(columns);
-  panel_.reserve(backend, panel_rows(rows) * columns);
+  panel_.reserve(backend, std::min(most_panel_rows(), rows) * columns);
   if (blocks_.empty() || (filled_.back() + columns) * rows > blocks_.back().size()) {
     blocks_.emplace_back(backend, rows * most);
     filled_.push_back(0);
@@ -228,11 +230,12 @@ template <Scalar T>
 void BlockBasis<T>::transform_candidate(const Small& C) {
   const MatrixView<T> W = candidate(candidate_width_).local();
   const MatrixView<const T> factor = upload(C);
-  for (Index begin = 0; begin < W.rows; begin += panel_rows(W.rows)) {
-    const Range rows{begin, std::min(panel_rows(W.rows), W.rows - begin)};
+  for (Index begin = 0; begin < W.rows;) {
+    const Range rows{begin, std::min(most_panel_rows(), W.rows - begin)};
     const MatrixView<T> old(panel_.data(), rows.size, W.cols);
     kernels().copy(W.row_block(rows), old);
     kernels().gemm(Op::none, Op::none, T(1), old, factor, T(0), W.block(rows, {0, C.cols()}));
+    begin = rows.end();
   }
   candidate_width_ = C.cols();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "solve/methods/small_dense.hpp"
@@ -66,13 +66,13 @@ class BlockBasis {
     typename MethodState<T>::Elements elements;
   };
   std::vector<Part> parts();
-  /// How many of these rows of a tall block are multiplied in place at a time: as many as stay in a host's
-  /// cache; on a device, which launches two kernels each time, all. A grid that is only planned has no
-  /// backend, and stands for hosts.
-  Index panel_rows(Index rows) const {
+  /// How many rows of a tall block are multiplied in place at a time: as many as stay in a host's cache; on a
+  /// device, which launches two kernels each time, all. A grid that is only planned has no backend, and
+  /// stands for hosts.
+  Index most_panel_rows() const {
     const auto& backend = space_.grid->backend();
     const bool on_device = backend != nullptr && backend->memory_space() == MemorySpace::device;
-    return on_device ? rows : std::min<Index>(rows, 1024);
+    return on_device ? std::numeric_limits<Index>::max() : 1024;
   }
   /// A buffer of blocks, and the first column there.
   struct Place {
