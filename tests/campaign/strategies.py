@@ -208,6 +208,10 @@ def leaves(has_dims, algorithms):
     if algorithms:
         kinds.append(st.fixed_dictionaries({"kind": st.just("matrix"), "seed": seeds, "rows": st.integers(1, 9),
                                             "algorithm": one_of(*algorithms)}))
+    if "stationary-a" in algorithms:
+        group = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 3)).map(list)
+        kinds.append(st.fixed_dictionaries({"kind": st.just("slices"), "seed": seeds, "cuts": st.lists(st.integers(0, 99), max_size=4),
+                                            "rows": st.lists(st.integers(0, 6), min_size=5, max_size=5), "groups": st.lists(group, max_size=4)}))
     if has_dims:
         kinds += [st.fixed_dictionaries({"kind": st.just("recut"), "cut": st.integers(0, 2)}),
                   st.fixed_dictionaries({"kind": one_of("first_derivative", "second_derivative", "laplacian", "gradient"), **differences}),

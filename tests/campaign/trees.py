@@ -80,12 +80,35 @@ class Garden:
         A = integers(node["seed"], (node["rows"], space.dimension), self.dtype)
         layout = self.grid.matrix_layout(*A.shape, node["algorithm"])
         op = gl.matrix_mult(gl.Matrix(self.grid, layout, self.dtype).scatter(on_rank(self.grid, A)), node["algorithm"])
+        return self.of_vectors(op, A, space)
+
+    def of_vectors(self, op, A, space):
+        """The operator after what puts the models of this space into its own."""
         if space.sizes:  # cut along the first dimension, arrays have the order of vectors
             first = gl.Space.array(self.grid, space.sizes, 0, axis=space.rows.axis, columns=space.columns)
             where = gl.identity(op.domain, first, dtype=self.dtype) @ gl.identity(first, space, dtype=self.dtype)
         else:
             where = gl.identity(op.domain, space, dtype=self.dtype)
         return op @ where, A @ self.leaf(where)[1]
+
+    def slices(self, node, space):
+        """A block diagonal on groups of ranks, of slices of this space's vectors."""
+        ends = [0, *sorted(cut % (space.dimension + 1) for cut in node["cuts"]), space.dimension]
+        shapes = [(rows, end - begin) for rows, begin, end in zip(node["rows"], ends, ends[1:])]
+        blocks = [integers([node["seed"], f], shape, self.dtype) for f, shape in enumerate(shapes)]
+        groups, ranks, rest = [], self.grid.shape[0] * self.grid.shape[1], len(shapes)
+        for P, Q, share in node["groups"]:
+            if P * Q <= ranks and rest > 0:
+                groups.append([(P, Q), min(share, rest)])
+                ranks, rest = ranks - P * Q, rest - groups[-1][1]
+        if groups:
+            groups[-1][1] += rest
+        op = gl.grouped_slices(self.grid, shapes, lambda f, rows, cols: blocks[f][rows, cols], groups=groups or None, dtype=self.dtype)
+        A = np.zeros(op.shape, np.result_type(self.dtype, np.float64))
+        first = np.cumsum([0, *(rows for rows, _ in shapes)])
+        for f, block in enumerate(blocks):
+            A[first[f]:first[f + 1], ends[f]:ends[f + 1]] = block
+        return self.of_vectors(op, A, space)
 
     def recut(self, node, space):
         cut = node["cut"] % len(space.sizes)
