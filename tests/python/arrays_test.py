@@ -154,6 +154,9 @@ def test_solvers_on_arrays_and_scipy():
     S = dense.conj().T @ dense
     x, report = gl.cg(gl.matrix_mult(S), S @ expected, tolerance=1e-13)
     assert np.allclose(x, expected), report
+    shifted = S - 1.1 * np.mean(np.linalg.eigvalsh(S)) * np.eye(4)  # with eigenvalues of both signs
+    x, report = gl.minres(gl.matrix_mult(shifted), shifted @ expected, tolerance=1e-13)
+    assert np.allclose(x, expected) and report["reasons"] == ["converged"] * 2, report
     assert (np.asarray(gl.zeros(A.range, 2).fill(lambda i, j: i + j)) == np.add.outer(np.arange(9), np.arange(2))).all()
 
 

@@ -339,6 +339,12 @@ def cg(A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None
     return solve("cg" if M is None else "pcg", A, B, x0, M=M, out=out, options=options, **changes)
 
 
+def minres(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """(A + D²I) xⱼ = bⱼ for a Hermitian A, which may be indefinite or singular, by MINRES. Otherwise like :func:`cg`."""
+    return solve("minres", A, B, x0, out=out, options=options, **changes)
+
+
 def frobenius_norm(A: Matrix) -> float:
     """‖A‖_F of a matrix, for :func:`error_bounds`. Collective over the grid."""
     return float(functions_for(A.dtype).frobenius_norm(A.native))

@@ -198,6 +198,14 @@ SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const Con
   return solve(Solver::pcg, A, B, X, options, {.preconditioner = &M});
 }
 
+/// Solves Hermitian systems, which may be indefinite or singular, by MINRES (Paige, Saunders, SIAM J. Numer.
+/// Anal. 12, 1975), whose ‖b−Ax−D²x‖ never rises. Otherwise like cg().
+template <Scalar T>
+SolveReport minres(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                   const SolveOptions& options = {}) {
+  return solve(Solver::minres, A, B, X, options);
+}
+
 /// Everything that determines how much memory a solver takes.
 struct SolverMemory {
   Solver solver = Solver::cgls;

@@ -26,12 +26,6 @@ std::vector<T> exact_solution(const KnownSpectrum<T>& A, const std::vector<doubl
   return x;
 }
 
-template <Scalar T>
-SolveReport minres(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                   const SolveOptions& options) {
-  return gridlops::solve(Solver::minres, A, B, X, options);
-}
-
 /// Every other eigenvalue is negative.
 std::vector<double> indefinite(std::vector<double> values) {
   for (std::size_t k = 1; k < values.size(); k += 2) values[k] = -values[k];
