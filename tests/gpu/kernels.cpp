@@ -238,8 +238,8 @@ TEMPLATE_TEST_CASE("Updates of several shapes that a GPU makes at once are those
   const Index before = gpu->launches();
   const auto at_once =
       results_by([&](const std::vector<BlockUpdate<T>>& updates) { kernels.column_updates(updates); });
-  const Index in_launch = 3584 / static_cast<Index>(sizeof(T));
-  const auto launches = [in_launch](Index updates) { return 1 + (many - 1) / (in_launch / updates); };
+  constexpr Index in_launch = 3584 / static_cast<Index>(sizeof(T));
+  const auto launches = [](Index updates) { return 1 + (many - 1) / (in_launch / updates); };
   CHECK(gpu->launches() - before == launches(4) + launches(2));
   CHECK(differences(at_once, one_by_one, 0) == 0);
 }
