@@ -47,7 +47,7 @@ class Columns {
     kernels().fill(T(2), Y_.matrix(rows, cols));
   }
 
-  /// Calls the kernel so many times, and waits for the last. Sums are waited for one by one.
+  /// Calls the kernel as often as asked, and waits for the last. Sums are waited for one by one.
   void run(const std::string& kernel, int calls) {
     for (int call = 0; call < calls; ++call) begin(kernel);
     backend_->synchronize();
@@ -134,7 +134,7 @@ Action define_kernels(Options& options) {
   options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
   options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
   options.whole("--calls", arguments->calls, "K", 1,
-                "Calls in a repetition, which waits for the last; the mean of them counts [1]");
+                "Calls in a repetition, which waits for the last, or for each sum; their mean counts [1]");
   options.whole("--limit-mib", arguments->limit_mib, "MIB", 0, about_limit_mib);
   options.text("--json", arguments->json, "F", "Writes the figures as JSON");
   return [arguments](Communicator& world) { return kernels(world, *arguments); };

@@ -90,8 +90,8 @@ class DeviceContext {
 
   /// Waits for the event on the host, and meanwhile checks the communicators for errors. If one of them has
   /// failed, or the ranks wait in vain (WatchedWait), it aborts all of them and throws CommunicationError.
-  /// The time of the rank's own work does not count as waiting. Ends before if arrived() says that all that
-  /// the host waits for is there.
+  /// The time of the rank's own work does not count as waiting. Returns as soon as arrived() returns true,
+  /// even before the event. It is called often, and must not throw.
   void wait(cudaEvent_t event, const std::function<bool()>& arrived = {});
   bool is_reached(cudaEvent_t event);
   void synchronize();

@@ -150,6 +150,22 @@ TEST_CASE("A communicator works from any thread on the device of its backend") {
   }
 }
 
+TEST_CASE("The host has sums when it needs them, however late their kernels run") {
+  const auto backend = make_gpu_backend(0);
+  const Buffer<double> x(backend, 6000);
+  backend->kernels<double>().fill(2, x.matrix(3000, 2));
+  for (const double seconds : {0.0001, 0.02}) {
+    // Two launches; the slow one comes first.
+    std::vector<double> sums(10);
+    std::vector<ColumnTerm<double>> terms;
+    for (std::size_t k = 0; k < 5; ++k)
+      terms.push_back({SumKind::norms_squared, x.matrix(3000, 2), {}, 2, sums.data() + 2 * k});
+    emulation::slow_kernel("column_sums", seconds);
+    backend->kernels<double>().column_sums(terms);
+    CHECK(sums == std::vector<double>(10, 12000));
+  }
+}
+
 TEST_CASE("A lack of memory that was handled is not taken for the failure of what comes next") {
   const auto backend = make_gpu_backend(0);
   const auto& kernels = backend->kernels<double>();

@@ -191,7 +191,8 @@ class GRIDLOPS_EXPORT ColumnSums {
 
   /// Returns the sums: const auto [qq, pp] = sums(norm2(q), norm2(p)). Collective over the grid; idle ranks
   /// get zeros. Throws ShapeError, on all ranks before anything is sent, unless all matrices have the same
-  /// columns, and the two matrices of a dot have the same layout.
+  /// columns, and the two matrices of a dot have the same layout. If one rank has too little memory, all
+  /// ranks throw OutOfMemory.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> operator()(const Terms&... terms) {
     std::vector<double> none;

@@ -166,8 +166,8 @@ class GRIDLOPS_EXPORT Backend {
   /// How many times allocate() was called for more than 0 bytes. Constant while a solver iterates.
   Index allocations() const { return allocations_; }
 
-  /// How many kernels and products a device has been given so far, including those on empty blocks; 0 on the
-  /// host.
+  /// How many kernels and products a device has been given so far, also for empty blocks, but for sums; 0 on
+  /// the host.
   virtual Index launches() const { return 0; }
 
   /// Copies bytes from host memory to this backend's (upload), or back (download). The caller may reuse the

@@ -175,11 +175,12 @@ void CudaKernels<T>::diagonal_multiply(T alpha, const T* d, bool conjugate_d, Ma
 }
 
 /// Sums on their way to the host. Kernels write them to its page-locked memory, which shows each number whole
-/// (CUDA C++ Programming Guide, "Mapped Memory"). So the host sees them several microseconds before it could
-/// know of a copy, or of a kernel's end.
+/// (CUDA C++ Programming Guide, "Mapped Memory"). So the host sees them sooner than a copy, or a kernel's
+/// end.
 class ArrivingSums {
  public:
-  /// For so many pairs of numbers, which also hold one. Throws OutOfMemory on this rank alone.
+  /// Room for this many pairs of doubles. Numbers of one place take whole pairs. Throws OutOfMemory on this
+  /// rank alone.
   ArrivingSums(DeviceContext& context, Index pairs)
       : context_(context), block_(context.pinned().take(pairs * Index{2 * sizeof(double)})) {}
 
@@ -229,12 +230,14 @@ void CudaKernels<T>::column_sums(std::span<const ColumnTerm<T>> terms) const {
   auto* free_partial = static_cast<std::complex<double>*>(
       environment_.partial_sums.reserve(partial * Index{sizeof(std::complex<double>)}));
   unsigned* free_tickets = environment_.tickets(tickets);
+  // A complex dot takes a pair, and the sums of a term whole pairs.
   ArrivingSums arriving(environment_.context, columns + static_cast<Index>(terms.size()));
   const auto numbers = [](const ColumnTerm<T>& term) {
     return term.kind == SumKind::dots ? term.X.cols * Index{sizeof(Accumulator<T>) / sizeof(double)}
                                       : term.X.cols;
   };
   std::vector<const double*> places;
+  places.reserve(terms.size());  // nothing may throw bad_alloc once a kernel writes to the host
   for (std::size_t begin = 0; begin < terms.size(); begin += Sums::most) {
     Sums sums;
     for (const ColumnTerm<T>& term :

@@ -186,7 +186,10 @@ class TileLoops {
   template <int width, int rows, bool fetches>
   [[gnu::always_inline]] static inline void adjoint_keeping_y(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
-    constexpr int run = lanes / width, runs = rows / run, at_once = std::max(run, Isa::at_once);
+    constexpr int run = lanes / width, runs = rows / run;
+    // Where Y takes most_y registers, and A's elements one, too, fewer are left for sums.
+    constexpr bool is_full = runs == Isa::most_y && run > 1;
+    constexpr int at_once = std::max(run, is_full ? std::min(4, Isa::at_once) : Isa::at_once);
     static_assert(TileKernels<R>::unit % at_once == 0);
     Vector y[at(runs)];
     unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });

@@ -67,8 +67,8 @@ class BlockBasis {
   };
   std::vector<Part> parts();
   /// How many rows of a tall block are multiplied in place at a time: as many as stay in a host's cache; on a
-  /// device, which launches two kernels each time, all. A grid that is only planned has no backend, and
-  /// stands for hosts.
+  /// device, which launches two kernels each time, all. A planned grid may have no backend; it stands
+  /// for hosts.
   Index most_panel_rows() const {
     const auto& backend = space_.grid->backend();
     const bool on_device = backend != nullptr && backend->memory_space() == MemorySpace::device;

@@ -338,11 +338,6 @@ TEST_CASE("Matrices are gathered, scattered and moved on all ranks or on none") 
       CHECK(gather(*Y, root) == whole);
     }
     check_every_allocation(grid, "redistribute", [&]() -> Action { return [=] { redistribute(*X, *Y); }; });
-    check_every_allocation(grid, "dots", [&]() -> Action { return [=] { column_dots(*X, *X); }; });
-    check_every_allocation(grid, "norms", [&]() -> Action { return [=] { column_norms(*Y); }; });
-    check_every_allocation(grid, "sums", [&]() -> Action {
-      return [=] { ColumnSums<double>(X->grid())(norm2(*X), dot(*X, *X)); };
-    });
   }
 }
 
