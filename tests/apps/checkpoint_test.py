@@ -39,7 +39,7 @@ class Job:
         launcher = [] if ranks is None else [str(suite.launch), str(ranks)]
         self.process = subprocess.Popen(
             [*launcher, str(suite.program), *(solve or [*SOLVE, "--grid", GRID]), *options], cwd=suite.folder,
-            env={**os.environ, **program.ALWAYS, **PATIENT, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **program.ALWAYS, **program.ON_DEVICE, **PATIENT, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True, preexec_fn=first)
 
     def ranks(self):
