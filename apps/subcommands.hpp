@@ -38,12 +38,14 @@ struct SweepArguments {
   std::optional<double> noise;
   std::string save = "all";  ///< or "chosen"
   std::string curve;
+  std::string save_space;  ///< a directory
 
   bool in_space() const { return way == "space"; }
 };
 
 struct SolveArguments {
   ProductArguments product;
+  std::string space;  ///< the directory of the space to start in
   std::string rhs, output, initial, tolerances, variances, history;
   Solver solver = Solver::cgls;
   SolveOptions options;  ///< without the values that only the run knows
@@ -61,6 +63,7 @@ struct SolveArguments {
   bool is_damped() const {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
+  bool needs_space() const { return sweep.in_space() || !space.empty(); }
   bool bounds_errors() const { return sigma_min || options.error > 0; }
 };
 

@@ -87,6 +87,11 @@ void bind_solution_space(py::module_ native) {
             A.ptr, B.matrix,
             SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, signal_came});
       }))
+      .def(py::init([](const Operator<T>& A, const std::string& directory) {
+        const py::gil_scoped_release release;
+        return std::make_unique<Bound>(A.ptr, directory);
+      }))
+      .def("save", &Bound::save, py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("dimension", &Bound::dimension)
       .def_property_readonly("products", &Bound::products)
       .def_property_readonly("end", [](const Bound& space) { return name_of(space.end()); })

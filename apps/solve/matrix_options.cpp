@@ -93,7 +93,10 @@ class SolveCommand {
                 "0.1 to 0.01 are a start")
         ->excludes(lambda);
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
-    define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative);
+    CLI::Option* space = options.text(
+        "--space", arguments_.space, "DIR",
+        "Starts from the best X in the space that --save-space wrote there for this A; B may be other data");
+    define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative)->excludes(space);
   }
 
   /// Returns the option that asks for a sweep.
@@ -128,6 +131,10 @@ class SolveCommand {
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);
+    options
+        .text("--save-space", sweep.save_space, "DIR",
+              "Keeps the space of --sweep space there, for --space of later runs")
+        ->needs(choose);
     choose->needs(damps);
     return damps;
   }
@@ -196,6 +203,7 @@ class SolveCommand {
           "the scaled X");
     }
     check_sweep(arguments_);
+    check_space(arguments_);
     if (arguments_.options.error > 0 && precondition_->count() > 0)
       throw UsageError(
           "--error and --precondition exclude each other: the solver finds z of x = P z, and the error is "

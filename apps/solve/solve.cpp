@@ -87,15 +87,21 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
   return lambdas;
 }
 
-/// All right-hand sides and dampings have one space (collective over the grid).
+/// The space of all right-hand sides and dampings, which is saved if it is wanted, or the one to start in;
+/// none if no space is asked for (collective over the grid).
 template <Scalar T>
-SolutionSpace<T> make_space(const SolveTask& task, const OperatorPtr<T>& A, const DistMatrix<T>& B) {
-  const SolveOptions& options = task.arguments.options;
-  return SolutionSpace<T>(
-      A, B,
-      {.damps = task.sweep.damps,
-       .tolerance = options.tolerance.value_or(default_tolerance(scalar_type_of<T>)).one_or(0),
-       .has_probe = task.arguments.sweep.rule == DampingRule::gcv});
+std::optional<SolutionSpace<T>> make_space(const SolveTask& task, const OperatorPtr<T>& A,
+                                           const DistMatrix<T>& B) {
+  const SolveArguments& arguments = task.arguments;
+  if (!arguments.space.empty()) return SolutionSpace<T>(A, arguments.space);
+  if (!task.sweep.in_space) return std::nullopt;
+  const PerColumn tolerance = arguments.options.tolerance.value_or(default_tolerance(scalar_type_of<T>));
+  SolutionSpace<T> space(A, B,
+                         {.damps = task.sweep.damps,
+                          .tolerance = tolerance.one_or(0),
+                          .has_probe = arguments.sweep.rule == DampingRule::gcv});
+  if (!arguments.sweep.save_space.empty()) space.save(arguments.sweep.save_space);
+  return space;
 }
 
 /// P: the preconditioner, or null; space: the same; norm_A: ‖A‖_F, if errors are bounded; variances: their
@@ -107,7 +113,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                        bool shows_progress, CostFunction& cost) {
   const SolveArguments& arguments = task.arguments;
   SolveOptions options = arguments.options;
-  if (space == nullptr)
+  if (!task.sweep.in_space)
     cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
   options.damp = cost.damp;
   if (!task.tolerances.empty()) options.tolerance = task.tolerances;
@@ -138,7 +144,8 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
     const Index batches = batch_count(B.layout().cols.partition, options.batch);
     options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
   }
-  if (space != nullptr) return space->solve(B, X, options);
+  if (task.sweep.in_space) return space->solve(B, X, options);
+  if (space != nullptr) return space->solve_others(B, X, options);
   if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
   return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
                                   options);
@@ -222,9 +229,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.read_seconds += clock.lap();
   const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
-    std::optional<SolutionSpace<T>> space;
+    const std::optional<SolutionSpace<T>> space = make_space(task, op, B);
     if (task.sweep.in_space) {
-      space.emplace(make_space(task, op, B));
       solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0)),
                       space->dimension(), space->products(), space->end()};
       solved.cost.damp = solved.space->damps();
@@ -316,9 +322,14 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                  {"--tolerances", arguments.tolerances},
                  {"--machine", arguments.product.machine},
                  manifest_in("--restart", checkpoint.restart),
-                 manifest_in("--checkpoint", checkpoint.directory)},
+                 manifest_in("--checkpoint", checkpoint.directory),
+                 manifest_in("--space", arguments.space),
+                 manifest_in("--save-space", arguments.sweep.save_space)},
                 outputs);
-  if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
+  if (!arguments.dry_run) {
+    check_checkpoint_directory(world, checkpoint);
+    check_checkpoint_directory(world, {.directory = arguments.sweep.save_space});
+  }
   const SolveTask task = read_task(world, arguments, ranks);
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();

@@ -160,7 +160,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
 
 IterationRequest request_of(const SolveArguments& arguments) {
   return {.solver = arguments.solver,
-          .algorithm = arguments.sweep.in_space() ? Algorithm::stationary_a : arguments.product.algorithm,
+          .algorithm = arguments.needs_space() ? Algorithm::stationary_a : arguments.product.algorithm,
           .one_pass = arguments.one_pass,
           .storage = arguments.storage,
           .panel = arguments.product.panel,

@@ -109,26 +109,34 @@ void check_sweep(const SolveArguments& arguments) {
                                  name_of(solver)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
-  if (!arguments.sweep.in_space()) return;
-  if (solver != Solver::cgls)
-    throw UsageError(fmt::format("--sweep space is for cgls, not for {}", name_of(solver)));
-  if (rule == DampingRule::none)
+  if (!arguments.sweep.in_space()) {
+    if (!arguments.sweep.save_space.empty())
+      throw UsageError("--save-space needs --sweep space, which makes the space");
+  } else if (rule == DampingRule::none) {
     throw UsageError("--sweep space needs --choose: X has one solution for each right-hand side");
+  }
+}
+
+void check_space(const SolveArguments& arguments) {
+  if (!arguments.needs_space()) return;
+  const char* const asked = arguments.sweep.in_space() ? "--sweep space" : "--space";
+  if (arguments.solver != Solver::cgls)
+    throw UsageError(fmt::format("{} is for cgls, not for {}", asked, name_of(arguments.solver)));
   const Algorithm algorithm = arguments.product.algorithm;
   if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
-    throw UsageError(
-        fmt::format("--sweep space needs --algorithm stationary-a, and not {}: right-hand sides that "
-                    "share a space lie together",
-                    name_of(algorithm)));
+    throw UsageError(fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share "
+                                 "a space lie together",
+                                 asked, name_of(algorithm)));
   const std::vector<std::pair<const char*, bool>> excluded{
       {"--dry-run", arguments.dry_run},  // nobody knows the size of a space before it is made
       {"--initial", !arguments.initial.empty()},
-      {"--tolerances", !arguments.tolerances.empty()},
+      {"--tolerances", arguments.sweep.in_space() && !arguments.tolerances.empty()},
+      {"--precondition", arguments.precondition != "none"},
       {"--batch", arguments.options.batch > 0},
       {"--checkpoint", !arguments.options.checkpoint.directory.empty()},
       {"--restart", !arguments.options.checkpoint.restart.empty()}};
   for (const auto& [name, is_given] : excluded)
-    if (is_given) throw UsageError(fmt::format("--sweep space and {} exclude each other", name));
+    if (is_given) throw UsageError(fmt::format("{} and {} exclude each other", asked, name));
 }
 
 Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrhs) {

@@ -45,6 +45,8 @@ std::optional<std::vector<double>> damping_range(const std::string& text);
 
 /// Throws UsageError if other arguments exclude the requested sweep.
 void check_sweep(const SolveArguments& arguments);
+/// Throws UsageError if other arguments exclude the space that is to be made or to start in, if any.
+void check_space(const SolveArguments& arguments);
 
 /// The requested dampings, from a file or a range (collective). Throws InputError on all ranks if they are
 /// not dampings, or do not fit this many right-hand sides.

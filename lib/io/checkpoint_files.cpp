@@ -194,9 +194,9 @@ CheckpointDirectory::CheckpointDirectory(Communicator& comm, const std::string& 
     std::error_code error;
     require<OutputError>(
         !fs::exists(path_, error) || is_within(directory, restart), path_,
-        ": names a checkpoint of an earlier run, which this one would replace; go on from it by "
-        "restart from ",
-        directory, ", remove that folder, or name another one");
+        ": names what an earlier run saved, which this one would replace; remove that folder, name another "
+        "one, or, if a solver saved there, go on by restart from ",
+        directory);
     check_output_file(path_);
   });
 }

@@ -233,7 +233,7 @@ def test_two_jobs(suite):
     suite.check((saved / "lock").exists(), "a killed job leaves its lock, or this shows nothing")
     before = (saved / "manifest.json").read_bytes()
     for ranks in (None, RANKS):
-        refused("saved/manifest.json: names a checkpoint of an earlier run", "restart from saved", ranks=ranks)
+        refused("saved/manifest.json: names what an earlier run saved", "restart from saved", ranks=ranks)
     suite.check((saved / "manifest.json").read_bytes() == before, "a refused job changed the checkpoint")
     run = suite.run(*[{"1000000000": "3", "endless.npy": "went_on.npy"}.get(word, word) for word in ENDLESS], "--quiet", *saving, "--restart", "saved")
     suite.succeeded(run, status=3)

@@ -218,6 +218,32 @@ def check_choices(suite, full):
     suite.check(report is not None and report["sweep"]["chosen"] == 14 and any("at an end of the range" in line for line in run.warning_lines), run.errors)
 
 
+def check_saved_space(suite, problem, ranks, noise):
+    """A space that one job keeps solves other data in another job, on another grid."""
+    making = ("--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", noise, "--save-space", "space")
+    suite.succeeded(suite.run(*problem.words("X.npy", *making), ranks=ranks))
+    vectors = np.load(next((suite.folder / "space").glob("generation-*/V-0.npy")))
+    suite.check(np.allclose(vectors.conj().T @ vectors, np.eye(vectors.shape[1]), atol=1e-5), "the vectors are not orthonormal")
+    run = suite.run(*problem.words("X.npy", *making))
+    suite.check(run.status == 74 and "space/manifest.json: names what an earlier run saved" in run.errors, run.status, run.errors)
+    b = problem.b @ np.random.default_rng(8).standard_normal((3, 5))
+    np.save(suite.folder / "others.npy", b.astype(problem.b.dtype))
+    words = ("solve", "--matrix", f"{problem.name}_A.npy", "--rhs", "others.npy", "--output", "X.npy", "--damp", "0.2", "--report", "r.json")
+    run = suite.run(*words, "--space", "space", "--grid", "1x3", ranks=3)
+    if suite.succeeded(run):
+        columns = suite.report("r.json", "solve", 3, (1, 3))["columns"]
+        suite.check([column["iterations"] for column in columns] == [0] * 5, "iterations", columns)
+        exact = np.linalg.solve(problem.A.conj().T @ problem.A + 0.04 * np.eye(problem.A.shape[1]), problem.A.conj().T @ b)
+        suite.close(np.load(suite.folder / "X.npy"), exact, 1e-6 * np.abs(exact).max(), "other data")
+    for more, status, text in ((("--space", "nowhere"), 65, "there is no manifest.json"), (("--space", "space", "--matrix", "others.npy"), 65, "holds a solution space of a"),
+                               (("--space", "space", "--initial", "X.npy"), 2, "--space and --initial exclude each other"),
+                               (("--space", "space", "--solver", "lsqr"), 2, "--space is for cgls, not for lsqr"),
+                               (("--save-space", "space"), 2, "--choose")):
+        given = words if "--matrix" not in more else ("solve", "--rhs", "others.npy", "--output", "X.npy")
+        run = suite.run(*given, *more)
+        suite.check(run.status == status and text in run.errors, more, run.status, run.errors)
+
+
 def check_space(suite, full):
     """One space for three right-hand sides: X, curves and choices are those of the singular value decomposition."""
     for name, m, n, dtype, ranks, grid in (("three_tall", 60, 40, "f64", 2, (2, 1)), ("three_wide", 30, 50, "c64", 4, (2, 2)))[: 2 if full else 1]:
@@ -248,6 +274,7 @@ def check_space(suite, full):
         suite.close(np.array([float(row["x_norm"]) for row in rows]).reshape(3, 15), np.array([np.linalg.norm(x, axis=0) for x in of_all]),
                     bound * np.abs(X).max() * 10, "norms", name)
         suite.check([k for k, row in enumerate(rows) if row["chosen"] == "1"] == [k + 15 * j for j, k in enumerate(expected)], "chosen in the curves")
+    check_saved_space(suite, problem, ranks, noise)
     # Nothing to choose for any: the smallest D is taken, and the status says so.
     run = suite.run(*problem.words("X.npy", "--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", "1e-9", "--report", "r.json"))
     suite.check(run.status == 1 and "no damping was chosen for 3 of 3 right-hand sides, which have the smallest" in run.errors, run.status, run.errors)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Sequence, TypedDict
 
 import numpy as np
@@ -71,6 +72,24 @@ class SolutionSpace:
         self._operator = A
         self._native = functions_for(A.dtype).SolutionSpace(
             A.native, same_type(A, data).native, [float(damp) for damp in damps], tolerance, max_dimension, gcv)
+
+    @classmethod
+    def load(cls, A: Operator, directory: str | os.PathLike[str]) -> SolutionSpace:
+        """The space that :meth:`save` wrote there, on any grid; collective over A's.
+
+        It gives the same curves and solves the same problems. InputError: the files are damaged, or for another operator.
+        """
+        space = cls.__new__(cls)
+        space._operator = A
+        space._native = functions_for(A.dtype).SolutionSpace(A.native, os.fspath(directory))
+        return space
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Writes its vectors as .npy files, the small problems and the curves to a directory for :meth:`load`. Collective.
+
+        Neither A nor B are written. The directory is made if it is missing, and must hold nothing that was saved before.
+        """
+        self._native.save(os.fspath(directory))
 
     @property
     def dimension(self) -> int:

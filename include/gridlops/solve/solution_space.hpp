@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gridlops/base/export.hpp"
@@ -53,9 +54,19 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// many with Aᴴ, until the gradient of every right-hand side is at most T/2·‖Aᴴb‖ for every D. Throws
   /// ShapeError or UsageError on all ranks before anything is sent, and OutOfMemory on all.
   SolutionSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
+  /// The space that save() wrote to this directory, on any grid (collective over A's grid; one product with
+  /// A). It gives the same curves and solves the same problems. Throws InputError on all ranks if its files
+  /// are damaged, or it was made for another operator, UsageError or ShapeError as the other constructor, and
+  /// OutOfMemory on all.
+  SolutionSpace(OperatorPtr<T> A, const std::string& directory);
   SolutionSpace(SolutionSpace&&) noexcept;
   SolutionSpace& operator=(SolutionSpace&&) noexcept;
   ~SolutionSpace();
+
+  /// Writes the space to a directory, which is made if it is missing (collective over the grid): V as .npy
+  /// files, the small problems and the curves, but neither A nor B. Throws OutputError on all ranks if it
+  /// cannot be written, or something was saved there before.
+  void save(const std::string& directory) const;
 
   Index dimension() const;
   /// The columns that were multiplied with A or Aᴴ.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <utility>
 #include <vector>
 
@@ -44,10 +45,11 @@ class StateArchive {
       throw InputError("the checkpoint holds too few numbers for this solver; another version wrote it");
     value = numbers_[next_++];
   }
-  void visit_one(Index& value) {
+  template <std::signed_integral Whole>
+  void visit_one(Whole& value) {
     auto number = static_cast<double>(value);
     visit_one(number);
-    value = static_cast<Index>(number);
+    value = static_cast<Whole>(number);
   }
   void visit_one(bool& value) {
     double number = value ? 1 : 0;

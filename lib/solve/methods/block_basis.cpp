@@ -88,7 +88,6 @@ DistMatrix<T> BlockBasis<T>::matrix(Place place, Index columns) {
                        all.col_block({place.first, columns}));
 }
 
-/// The vectors that the candidate must be orthogonal to.
 template <Scalar T>
 std::vector<DistMatrix<T>> BlockBasis<T>::kept() {
   std::vector<DistMatrix<T>> vectors;
@@ -96,6 +95,15 @@ std::vector<DistMatrix<T>> BlockBasis<T>::kept() {
   for (std::size_t b = 0; b < filled_.size(); ++b)
     if (filled_[b] > 0) vectors.push_back(matrix({b, 0}, filled_[b]));
   return vectors;
+}
+
+template <Scalar T>
+std::vector<DistMatrix<T>> BlockBasis<T>::restore(const std::vector<Index>& counts) {
+  for (const Index count : counts) {
+    blocks_.emplace_back(space_.grid->backend(), space_.local_rows() * count);
+    filled_.push_back(count);
+  }
+  return kept();
 }
 
 /// Copies a small matrix to the backend's memory. Invalidates the previous copy.

@@ -39,6 +39,12 @@ class BlockBasis {
   /// Drops the block.
   void forget() { width_ = 0; }
 
+  /// The vectors that the candidate must be orthogonal to: the block, or all blocks, a matrix for each buffer.
+  std::vector<DistMatrix<T>> kept();
+  /// Where all blocks are kept, takes the memory for matrices with these numbers of vectors, and returns them
+  /// to be filled. There is no last block then.
+  std::vector<DistMatrix<T>> restore(const std::vector<Index>& counts);
+
   /// Y ← Y + α X S for a tall X and a small S.
   void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
   /// Where all blocks are kept, takes the memory for products of them with this many columns.
@@ -81,7 +87,6 @@ class BlockBasis {
   };
 
   DistMatrix<T> matrix(Place place, Index columns);
-  std::vector<DistMatrix<T>> kept();
   MatrixView<const T> upload(const Small& small);
   void add_local_products(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y);
   Small summed_products(std::size_t first, Index rows, Index cols) const;

@@ -29,6 +29,12 @@ class BlockBidiagonalisation {
 
   /// Makes U₁ and V₁. has_probe: gcv_probe() is one more column of B. False if V₁ is not finite.
   bool begin(const ConstDistMatrix<T>& B, bool has_probe);
+  /// Saves or loads all but U, which only grow() needs, and the vectors of v().
+  void visit(StateArchive& archive) {
+    archive.visit_list(powers_);
+    archive.visit_list(data_norms_);
+    archive.visit(norm_, products_, projected_);
+  }
   enum class Step { made, complete, non_finite };
   /// Makes the next U and V, unless there is none, or it is not finite.
   Step grow();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/numbers.hpp"
+#include "solve/checkpoint/state_archive.hpp"
 #include "solve/methods/block_scalars.hpp"
 
 namespace gridlops {
@@ -26,6 +27,13 @@ class ProjectedProblem {
   void extend(Small K, Small L) {
     K_.push_back(std::move(K));
     L_.push_back(std::move(L));
+  }
+
+  /// Saves or loads the blocks.
+  void visit(StateArchive& archive) {
+    archive.visit(beta_);
+    archive.visit_list(L_);
+    archive.visit_list(K_);
   }
 
   /// Lets a factorisation that knows all but the last K and L follow.

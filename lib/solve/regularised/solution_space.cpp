@@ -14,7 +14,9 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
+#include "io/checkpoint_files.hpp"
 #include "ops/operator/library_operator.hpp"
+#include "solve/checkpoint/fingerprint.hpp"
 #include "solve/methods/block_bidiagonalisation.hpp"
 #include "solve/option_checks.hpp"
 #include "solve/run/column_method.hpp"
@@ -46,6 +48,8 @@ class SolutionSpace<T>::Construction {
 
  public:
   Construction(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
+  Construction(OperatorPtr<T> A, const std::string& directory);
+  void save(const std::string& directory);
 
   Index dimension() const { return blocks_.projected().dimension(); }
   Index products() const { return blocks_.products(); }
@@ -65,6 +69,17 @@ class SolutionSpace<T>::Construction {
   /// Without the probe; none on idle ranks.
   Index columns_of_data() const { return std::max<Index>(columns() - (options_.has_probe ? 1 : 0), 0); }
   double smallest() const { return epsilon * blocks_.norm(); }
+  void require_uncut_columns() const;
+  /// What it is, for a checkpoint's manifest.
+  std::string description() const {
+    return message("a solution space of a ", A_->rows(), " x ", A_->cols(), " operator of ",
+                   name_of(scalar_type_of<T>));
+  }
+  /// Numbers that tell A from other operators.
+  std::vector<double> fingerprint_of_A() const {
+    return fingerprint(*A_, allocate_matrix<T>(A_->range().grid, A_->range().layout(uncut_columns(0))));
+  }
+  void visit(StateArchive& archive);
   void build(const ConstDistMatrix<T>& B);
   bool is_stopped();
   std::optional<SpaceEnd> grow(BlockScalars<S>& scalars);
@@ -78,7 +93,7 @@ class SolutionSpace<T>::Construction {
   SolveReport finish(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
 
   const OperatorPtr<T> A_;
-  const SpaceOptions options_;
+  SpaceOptions options_;
   double tolerance_ = 0;
   BlockBidiagonalisation<T> blocks_;
   std::vector<double> references_;  // ‖Aᴴb‖
@@ -102,12 +117,7 @@ SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const ConstDistMa
         .on("who stops it", options.stops ? "the caller" : "nobody");
     for (const double damp : options.damps) agreement.on("a damping", damp);
     A_->range().require_contains(B, "SolutionSpace: B");
-    const Space& space = A_->domain();
-    require<ShapeError>(space.grid->parts(space.columns) == 1,
-                        "SolutionSpace: right-hand sides that share a space must lie together, but the "
-                        "operator's are cut along ",
-                        name_of(space.columns), " into ", space.grid->parts(space.columns),
-                        " parts; make it with Algorithm::stationary_a");
+    require_uncut_columns();
     require<UsageError>(!options.damps.empty(), "SolutionSpace: there is no damping; 0 is one");
     for (const double damp : options.damps)
       require<UsageError>(damp >= 0 && std::isfinite(damp), "SolutionSpace: a damping is ", damp,
@@ -118,6 +128,79 @@ SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const ConstDistMa
                         "; it must be ≥ 0");
   });
   if (B.grid()->is_member()) build(B);
+}
+
+template <Scalar T>
+void SolutionSpace<T>::Construction::require_uncut_columns() const {
+  const Space& space = A_->domain();
+  require<ShapeError>(space.grid->parts(space.columns) == 1,
+                      "SolutionSpace: right-hand sides that share a space must lie together, but the "
+                      "operator's are cut along ",
+                      name_of(space.columns), " into ", space.grid->parts(space.columns),
+                      " parts; make it with Algorithm::stationary_a");
+}
+
+/// The names of its files.
+constexpr const char *description_fact = "problem", *numbers_file = "numbers";
+std::string file_of_vectors(std::size_t k) { return message("V-", k); }
+
+template <Scalar T>
+SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const std::string& directory)
+    : A_(std::move(A)), blocks_(*A_) {
+  const auto& grid = A_->domain().grid;
+  agree(grid, "SolutionSpace", [&](Agreement& agreement) {
+    describe_operator(agreement, *A_);
+    agreement.on("the directory", directory);
+    require_uncut_columns();
+  });
+  if (!grid->is_member()) return;
+  const CheckpointReader reader(grid, directory);
+  const auto& facts = reader.manifest().facts;
+  const auto found = facts.find(description_fact);
+  require<InputError>(found != facts.end() && found->second == description(), directory, " holds ",
+                      found == facts.end() ? "something else" : found->second, ", and not ", description());
+  StateArchive numbers(reader.read_numbers(numbers_file));
+  std::vector<double> saved;
+  numbers.visit_list(saved);
+  const std::string differs = difference(*A_, saved, fingerprint_of_A());
+  require<InputError>(differs.empty(), directory, " holds ", description(), ", but here is ", differs);
+  std::vector<Index> vectors;
+  numbers.visit_list(vectors);
+  visit(numbers);
+  std::vector<DistMatrix<T>> V;
+  attempt(comm(), [&] { V = blocks_.v().restore(vectors); });
+  for (std::size_t k = 0; k < V.size(); ++k) reader.read(file_of_vectors(k), V[k]);
+}
+
+template <Scalar T>
+void SolutionSpace<T>::Construction::save(const std::string& directory) {
+  const auto& grid = A_->domain().grid;
+  agree(grid, "SolutionSpace::save",
+        [&](Agreement& agreement) { agreement.on("the directory", directory); });
+  if (!grid->is_member()) return;
+  const CheckpointDirectory lock(comm(), directory, "");
+  const std::vector<DistMatrix<T>> V = blocks_.v().kept();
+  std::vector<Index> vectors;
+  for (const DistMatrix<T>& part : V) vectors.push_back(part.cols());
+  std::vector<double> of_A = fingerprint_of_A();
+  StateArchive numbers;
+  numbers.visit_list(of_A);
+  numbers.visit_list(vectors);
+  visit(numbers);
+  CheckpointWriter writer(grid, directory);
+  for (std::size_t k = 0; k < V.size(); ++k) writer.write(file_of_vectors(k), V[k]);
+  writer.write_numbers(numbers_file, numbers.numbers());
+  writer.finish({{description_fact, description()}});
+}
+
+/// Saves or loads all but the vectors.
+template <Scalar T>
+void SolutionSpace<T>::Construction::visit(StateArchive& archive) {
+  archive.visit_list(options_.damps);
+  archive.visit(options_.has_probe, tolerance_, end_, blocks_);
+  archive.visit_list(references_);
+  for (std::vector<double>* norms : {&norms_.x, &norms_.residual, &norms_.gradient})
+    archive.visit_list(*norms);
 }
 
 template <Scalar T>
@@ -285,6 +368,7 @@ SolveReport SolutionSpace<T>::Construction::solve(const ConstDistMatrix<T>& B, D
                           "SolutionSpace::solve: column ", j, " of B has the norm ", norms[at(j)],
                           ", and the space is for one of ", before);
     }
+    attempt(comm(), [&] { blocks_.v().reserve_products(count); });
     X.set_zero();
     const Small Y = combinations(
         options.damp, count, [this](double damp) { return blocks_.projected().solve(damp, smallest()).y; });
@@ -356,12 +440,19 @@ template <Scalar T>
 SolutionSpace<T>::SolutionSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options)
     : built_(std::make_unique<Construction>(std::move(A), B, options)) {}
 template <Scalar T>
+SolutionSpace<T>::SolutionSpace(OperatorPtr<T> A, const std::string& directory)
+    : built_(std::make_unique<Construction>(std::move(A), directory)) {}
+template <Scalar T>
 SolutionSpace<T>::SolutionSpace(SolutionSpace&&) noexcept = default;
 template <Scalar T>
 SolutionSpace<T>& SolutionSpace<T>::operator=(SolutionSpace&&) noexcept = default;
 template <Scalar T>
 SolutionSpace<T>::~SolutionSpace() = default;
 
+template <Scalar T>
+void SolutionSpace<T>::save(const std::string& directory) const {
+  built_->save(directory);
+}
 template <Scalar T>
 Index SolutionSpace<T>::dimension() const {
   return built_->dimension();

@@ -307,7 +307,7 @@ TEST_CASE("A run that is no restart leaves the checkpoint of an earlier one alon
       });
       CAPTURE(text, restart);
       CHECK((!grid->is_member() ||
-             text.find("manifest.json: names a checkpoint of an earlier run") != text.npos));
+             text.find("manifest.json: names what an earlier run saved") != text.npos));
     }
   }
   CHECK(iterations == 0);
