@@ -222,7 +222,7 @@ def check_saved_space(suite, problem, ranks, noise):
     """A space that one job keeps solves other data in another job, on another grid."""
     making = ("--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", noise, "--save-space", "space")
     suite.succeeded(suite.run(*problem.words("X.npy", *making), ranks=ranks))
-    vectors = np.load(next((suite.folder / "space").glob("generation-*/V-0.npy")))
+    vectors = np.load(next((suite.folder / "space").glob("generation-*/vectors-0.npy")))
     suite.check(np.allclose(vectors.conj().T @ vectors, np.eye(vectors.shape[1]), atol=1e-5), "the vectors are not orthonormal")
     run = suite.run(*problem.words("X.npy", *making))
     suite.check(run.status == 74 and "space/manifest.json: names what an earlier run saved" in run.errors, run.status, run.errors)

@@ -192,7 +192,7 @@ def test_dampings_are_chosen_as_numpy_chooses():
     expect_error(gl.ShapeError, lambda: gl.damping_curve(damps, X, report, "gcv"), "gcv_probe")
 
 
-def test_one_space_has_the_solutions_of_all_columns_and_dampings():
+def test_one_space_has_the_solutions_of_all_columns_and_dampings(folder):
     grid = gl.Grid()
     m, n, damps = 30, 12, np.geomspace(1e-2, 3, 15)
     for name in ("float64", "complex64"):
@@ -226,6 +226,15 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings():
         if found is not None:
             exact = np.linalg.solve(A.conj().T @ A + 0.25 * np.eye(n), A.conj().T @ others)
             assert np.linalg.norm(found - exact) <= 100 * tolerance * np.linalg.norm(exact)
+        space.save(folder / name)
+        again = gl.SolutionSpace.load(op, folder / name)
+        assert all(np.array_equal(one[key], other[key]) for one, other in zip(again.curves("gcv"), curves) for key in ("chosen", "residual_norms", "x_norms"))
+        assert (again.dimension, again.products, again.end) == (space.dimension, space.products, space.end)
+        Y, report = again.solve_others(gl.zeros(op.range, 2, A.dtype).scatter(others), 0.5)
+        same = Y.gather()
+        assert report["reasons"] == ["converged"] * 2 and (found is None or np.array_equal(same, found)), report
+        expect_error(gl.OutputError, lambda: space.save(folder / name), "names what an earlier run saved")
+        expect_error(gl.InputError, lambda: gl.SolutionSpace.load(op, folder / "none"), "holds no checkpoint")
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, []), "no damping")
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, [1, -1]), "a damping is -1")
         expect_error(gl.UsageError, lambda: space.curves("corner"), "corner")

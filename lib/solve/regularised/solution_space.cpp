@@ -142,7 +142,7 @@ void SolutionSpace<T>::Construction::require_uncut_columns() const {
 
 /// The names of its files.
 constexpr const char *description_fact = "problem", *numbers_file = "numbers";
-std::string file_of_vectors(std::size_t k) { return message("V-", k); }
+std::string file_of_vectors(std::size_t k) { return message("vectors-", k); }
 
 template <Scalar T>
 SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const std::string& directory)

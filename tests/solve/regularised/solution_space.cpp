@@ -440,7 +440,7 @@ TEST_CASE("A space is neither written over another nor read for another operator
                     InputError);
     CHECK_NOTHROW(SolutionSpace<T>(A, directory));
     if (grid->comm().rank() == 0) {
-      std::fstream file(directory + "/generation-1/V-0.npy", std::ios::in | std::ios::out | std::ios::binary);
+      std::fstream file(directory + "/generation-1/vectors-0.npy", std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(-8, std::ios::end);
       file.write("damaged!", 8);
     }
