@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Precompiled headers that all sources of the Python module include. Each source still includes the headers it uses.
+// Precompiled headers that all sources of the Python module include. Each source still includes the headers
+// it uses.
 #include <pybind11/complex.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 
+#include "command_line/grid.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/local/backend.hpp"
 
@@ -106,10 +107,11 @@ void handle_signal(int signal) {
 
 }  // namespace
 
-CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product,
+CheckpointFacts facts_of_run(const ProcessGrid& grid, Algorithm algorithm, const ProductArguments& product,
                              const std::string& choices) {
   const BlasInfo blas = blas_info();
-  return {{"grid", fmt::format("{}x{}", grid.rows, grid.cols)},
+  return {{"grid", fmt::format("{}x{}", grid.rows(), grid.cols())},
+          {"transport", transport_of(grid)},
           {algorithm_fact, name_of(algorithm)},
           {choices_fact, choices},
           {"panel", std::to_string(product.panel)},

@@ -19,7 +19,7 @@ inline constexpr const char* storage_fact = "storage";    // as name_of() writes
 /// The facts that determine a run's bits, besides its files and options, as a checkpoint's manifest stores
 /// them.
 using CheckpointFacts = std::map<std::string, std::string>;
-CheckpointFacts facts_of_run(GridShape grid, Algorithm algorithm, const ProductArguments& product,
+CheckpointFacts facts_of_run(const ProcessGrid& grid, Algorithm algorithm, const ProductArguments& product,
                              const std::string& choices);
 
 /// Handles SIGUSR1, SIGTERM and SIGINT from now on. If the run saves its state, they ask for a checkpoint and

@@ -128,7 +128,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   options.record_history = !arguments.history.empty();
   options.checkpoint.requested = end_is_requested;
   options.checkpoint.facts =
-      facts_of_run(task.grid->shape(), task.iteration.algorithm, arguments.product, task.choices);
+      facts_of_run(*task.grid, task.iteration.algorithm, arguments.product, task.choices);
   options.checkpoint.facts.merge(fixed_options(task));
   options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp.one_or(0));
   options.checkpoint.facts[one_pass_fact] = task.iteration.one_pass ? "on" : "off";
@@ -291,8 +291,7 @@ std::string advice(Solver solver, const Solved& solved) {
 
 void warn_of_rounding(const SolveTask& task) {
   const std::string difference = rounding_difference(
-      task.saved,
-      facts_of_run(task.grid->shape(), task.iteration.algorithm, task.arguments.product, task.choices));
+      task.saved, facts_of_run(*task.grid, task.iteration.algorithm, task.arguments.product, task.choices));
   if (!difference.empty())
     warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
 }

@@ -124,9 +124,10 @@ void check_space(const SolveArguments& arguments) {
     throw UsageError(fmt::format("{} is for cgls, not for {}", asked, name_of(arguments.solver)));
   const Algorithm algorithm = arguments.product.algorithm;
   if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
-    throw UsageError(fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share "
-                                 "a space lie together",
-                                 asked, name_of(algorithm)));
+    throw UsageError(
+        fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share "
+                    "a space lie together",
+                    asked, name_of(algorithm)));
   const std::vector<std::pair<const char*, bool>> excluded{
       {"--dry-run", arguments.dry_run},  // nobody knows the size of a space before it is made
       {"--initial", !arguments.initial.empty()},

@@ -279,6 +279,10 @@ def test_other_grids(suite, expected):
         suite.check(len(run.warning_lines) == 1 and f"grid {grid} instead of {GRID}" in run.warning_lines[0],
                     "another grid should be named:", run.errors)
         suite.close(np.load(suite.folder / "other.npy"), reference, 1e-6 * np.abs(reference).max(), "on", grid)
+    run = suite.run(*SOLVE, "--grid", GRID, "--transport", "shared", "--restart", "saved", "--output", "other.npy", ranks=RANKS)
+    suite.succeeded(run)
+    suite.check(len(run.warning_lines) == 1 and run.warning_lines[0].endswith(": transport shared instead of mpi"), "another transport should be named:",
+                run.errors)
 
 
 def test_refusals(suite):

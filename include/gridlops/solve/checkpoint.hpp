@@ -13,11 +13,11 @@ namespace gridlops {
 
 /// Saves the complete state of a solver between two iterations, so that a job that dies or runs out of time
 /// can be continued. Take the operands and options of the first run, a grid of the same shape, and the same
-/// operator and BLAS: if the sums over ranks are repeatable, a restart ends with the same bits as an
-/// uninterrupted run. NCCL's sums may not be; column_stable makes them so. On another grid the result agrees
-/// to within rounding. Options that solver_options() calls honoured may have new values, for example more
-/// iterations: the state at the iteration limit is saved too. Options that it calls fixed must keep their
-/// values.
+/// operator, transport and BLAS: if the sums over ranks are repeatable, a restart ends with the same bits as
+/// an uninterrupted run. NCCL's sums may not be; column_stable makes them so. On another grid the result
+/// agrees to within rounding. Options that solver_options() calls honoured may have new values, for example
+/// more iterations: the state at the iteration limit is saved too. Options that it calls fixed must keep
+/// their values.
 ///
 /// The directory holds the two newest checkpoints and a manifest.json of the newest one, which is written
 /// last. All members of the grid write the files, and check them against their hashes when reading.

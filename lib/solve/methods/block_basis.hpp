@@ -39,7 +39,8 @@ class BlockBasis {
   /// Drops the block.
   void forget() { width_ = 0; }
 
-  /// The vectors that the candidate must be orthogonal to: the block, or all blocks, a matrix for each buffer.
+  /// The vectors that the candidate must be orthogonal to: the block, or all blocks, a matrix for each
+  /// buffer.
   std::vector<DistMatrix<T>> kept();
   /// Where all blocks are kept, takes the memory for matrices with these numbers of vectors, and returns them
   /// to be filled. There is no last block then.

@@ -175,8 +175,7 @@ SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const std::string
 template <Scalar T>
 void SolutionSpace<T>::Construction::save(const std::string& directory) {
   const auto& grid = A_->domain().grid;
-  agree(grid, "SolutionSpace::save",
-        [&](Agreement& agreement) { agreement.on("the directory", directory); });
+  agree(grid, "SolutionSpace::save", [&](Agreement& agreement) { agreement.on("the directory", directory); });
   if (!grid->is_member()) return;
   const CheckpointDirectory lock(comm(), directory, "");
   const std::vector<DistMatrix<T>> V = blocks_.v().kept();

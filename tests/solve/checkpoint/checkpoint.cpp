@@ -306,8 +306,7 @@ TEST_CASE("A run that is no restart leaves the checkpoint of an earlier one alon
         if (grid->is_member()) check_checkpoint_directory(grid->comm(), options.checkpoint);
       });
       CAPTURE(text, restart);
-      CHECK((!grid->is_member() ||
-             text.find("manifest.json: names what an earlier run saved") != text.npos));
+      CHECK((!grid->is_member() || text.find("manifest.json: names what an earlier run saved") != text.npos));
     }
   }
   CHECK(iterations == 0);

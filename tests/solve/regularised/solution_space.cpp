@@ -432,15 +432,16 @@ TEST_CASE("A space is neither written over another nor read for another operator
     if (!grid->is_member()) continue;
     CHECK_THROWS_AS(space.save(directory), OutputError);
     CHECK_THROWS_AS(SolutionSpace<T>(A, folder.file("nowhere")), InputError);
-    CHECK_THROWS_AS(
-        SolutionSpace<T>(dense_operator<T>(grid, Algorithm::stationary_a, other), directory), InputError);
+    CHECK_THROWS_AS(SolutionSpace<T>(dense_operator<T>(grid, Algorithm::stationary_a, other), directory),
+                    InputError);
     CHECK_THROWS_AS(SolutionSpace<float>(dense_operator<float>(grid, Algorithm::stationary_a,
-                                                              KnownSpectrum<float>(12, n, geometric(n, 10))),
+                                                               KnownSpectrum<float>(12, n, geometric(n, 10))),
                                          directory),
                     InputError);
     CHECK_NOTHROW(SolutionSpace<T>(A, directory));
     if (grid->comm().rank() == 0) {
-      std::fstream file(directory + "/generation-1/vectors-0.npy", std::ios::in | std::ios::out | std::ios::binary);
+      std::fstream file(directory + "/generation-1/vectors-0.npy",
+                        std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(-8, std::ios::end);
       file.write("damaged!", 8);
     }
