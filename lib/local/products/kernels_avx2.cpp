@@ -9,8 +9,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 32, row_vectors = 3, widest_forward = 4, most_y = 12, at_once = 4;
-  static constexpr bool keeps_y = false;
+  static constexpr int vector_bytes = 32, row_vectors = 3, widest_forward = 4, most_y = 12;
 
   [[gnu::always_inline]] static inline void add_product(__m256 a, __m256 b, auto& sum) {
     sum = _mm256_fmadd_ps(a, b, sum);

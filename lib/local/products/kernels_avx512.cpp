@@ -9,8 +9,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 64, row_vectors = 3, widest_forward = 8, most_y = 24, at_once = 8;
-  static constexpr bool keeps_y = true;
+  static constexpr int vector_bytes = 64, row_vectors = 3, widest_forward = 8, most_y = 24;
 
   [[gnu::always_inline]] static inline void add_product(__m512 a, __m512 b, auto& sum) {
     sum = _mm512_fmadd_ps(a, b, sum);

@@ -7,8 +7,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 16, row_vectors = 2, widest_forward = 4, most_y = 8, at_once = 4;
-  static constexpr bool keeps_y = false;
+  static constexpr int vector_bytes = 16, row_vectors = 2, widest_forward = 4, most_y = 8;
 
   template <class Vector>
   [[gnu::always_inline]] static inline void add_product(const Vector& a, const Vector& b, Vector& sum) {

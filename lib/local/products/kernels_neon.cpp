@@ -9,8 +9,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 16, row_vectors = 4, widest_forward = 6, most_y = 8, at_once = 4;
-  static constexpr bool keeps_y = false;
+  static constexpr int vector_bytes = 16, row_vectors = 4, widest_forward = 6, most_y = 8;
 
   [[gnu::always_inline]] static inline void add_product(float32x4_t a, float32x4_t b, auto& sum) {
     sum = vfmaq_f32(sum, a, b);

@@ -14,15 +14,13 @@ namespace gridlops {
 ///
 /// In the forward product, the rows of a tile fill a few registers, and are multiplied by the broadcast
 /// elements of a row of X; the sums stay in registers. In the adjoint, an element of A, or a run of them, is
-/// spread over a register and multiplied by the same rows of all columns of Y in the group. For narrow groups
-/// Y stays in registers while the columns of A pass by, for wide ones the sums. Both products read A once,
-/// from beginning to end.
+/// spread over a register and multiplied by the same rows of all columns of Y in the group. For groups of
+/// less than a register Y stays in registers while the columns of A pass by, for wider ones the sums. Both
+/// products read A once, from beginning to end.
 ///
 /// Isa has the size of a vector register; how many registers hold rows of A forward (row_vectors), and Y in
-/// the adjoint (most_y); how many columns of A the adjoint multiplies at once (at_once), each with sums of
-/// its own, because a sum waits some cycles for its last addition; whether Y stays in registers for a group
-/// of one whole register, too (keeps_y); and the few operations that the compiler's vectors lack. It is local
-/// to the one file compiled for the instruction set, so that the linker cannot use that code for other files.
+/// the adjoint (most_y); and the few operations that the compiler's vectors lack. It is local to the one file
+/// compiled for the instruction set, so that the linker cannot use that code for other files.
 template <class Isa, class R>
 class TileLoops {
  public:
@@ -92,8 +90,6 @@ class TileLoops {
     constexpr int bytes = Isa::vector_bytes / width;
     if constexpr (width == 1) {
       return load(from);
-    } else if constexpr (width == lanes) {
-      return broadcast(*from);
     } else if constexpr (bytes == 8) {
       double both;
       __builtin_memcpy(&both, from, sizeof both);
@@ -167,7 +163,7 @@ class TileLoops {
 
   template <int width>
   static void adjoint(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead) {
-    if constexpr (width < lanes || (width == lanes && Isa::keeps_y)) {
+    if constexpr (width < lanes) {
       constexpr int run = lanes / width, rows = std::min(height, Isa::most_y * run);
       static_assert(height % rows == 0);
       if (ahead.first < ahead.end) {
@@ -186,10 +182,7 @@ class TileLoops {
   template <int width, int rows, bool fetches>
   [[gnu::always_inline]] static inline void adjoint_keeping_y(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
-    constexpr int run = lanes / width, runs = rows / run;
-    // Where Y takes most_y registers, and A's elements one, too, fewer are left for sums.
-    constexpr bool is_full = runs == Isa::most_y && run > 1;
-    constexpr int at_once = std::max(run, is_full ? std::min(4, Isa::at_once) : Isa::at_once);
+    constexpr int run = lanes / width, runs = rows / run, at_once = std::max(run, 4);
     static_assert(TileKernels<R>::unit % at_once == 0);
     Vector y[at(runs)];
     unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
@@ -197,31 +190,25 @@ class TileLoops {
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * width) {
       if constexpr (fetches) fetch.step(at_once);
-      Vector z[at(at_once)];
-      unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
-        z[l] = run == 1 ? load(Z + l * lanes) : Vector{};
-      });
+      Vector z[at(at_once)] = {};
       unrolled<runs>([&](auto i) __attribute__((always_inline)) {
         unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
           Isa::add_product(spread<width>(a + l * A.stride + i * run), y[i], z[l]);
         });
       });
-      if constexpr (run == 1) {
-        unrolled<at_once>([&](auto l) __attribute__((always_inline)) { store(z[l], Z + l * lanes); });
-      } else {
-        add_partial_sums<at_once, run>(z);
-        unrolled<at_once / run>([&](auto l) __attribute__((always_inline)) {
-          store(load(Z + l * lanes) + z[l], Z + l * lanes);
-        });
-      }
+      add_partial_sums<at_once, run>(z);
+      unrolled<at_once / run>([&](auto l) __attribute__((always_inline)) {
+        store(load(Z + l * lanes) + z[l], Z + l * lanes);
+      });
     }
   }
 
-  /// Rows of A and of Y pass by some rows of Z, each of this many vectors.
+  /// Rows of A and of Y pass by some rows of Z, each of this many vectors. A sum waits some cycles for its
+  /// last addition, so there are at least eight.
   template <int vectors>
   [[gnu::always_inline]] static inline void adjoint_keeping_z(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
-    constexpr int at_once = vectors == 1 ? 8 : Isa::at_once;
+    constexpr int at_once = vectors == 1 ? 8 : 4;
     static_assert(TileKernels<R>::unit % at_once == 0);
     Fetch fetch(ahead, A.cols);
     const R* a = A.begin;
