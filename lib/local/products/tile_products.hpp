@@ -186,10 +186,10 @@ class AdjointTiles {
     }
   }
 
-  /// Whether a tile's columns pass by so fast that the processor's own prefetching keeps up.
-  bool is_fast() const { return order_.columns() < 4; }
   /// In one pass: how much of the next run memory can deliver while one is multiplied.
-  Index quarters_to_fetch() const { return is_fast() ? 0 : std::min<Index>(order_.columns() - 1, 4); }
+  Index quarters_to_fetch() const {
+    return order_.columns() < 4 ? 0 : std::min<Index>(order_.columns() - 1, 4);
+  }
 
   /// Adds the product with a tile of the slot's strip. Fetches what lies ahead.
   void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
@@ -289,7 +289,7 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
                     [&](Index strip, Index col, const auto& tile, const auto& next) {
                       const Index slot = slot_of(thread, strip);
                       if (col == cols.begin) product.set(slot, 0, X.row_block(rows_of(strip)));
-                      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+                      product.add(slot, tile, col, all_of(next));
                     });
       product.finish(alpha, beta, Y, cols);
     });
