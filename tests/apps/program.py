@@ -34,9 +34,9 @@ ON_DEVICE = {f"GRIDLOPS_{command}_{option}": value
              for option, value in (("DEVICE", DEVICE), ("TRANSPORT", TRANSPORT))}
 
 # In a container without /sys the topology library of Open MPI complains on standard error. Without mpirun, too, Open MPI
-# need not look for fast networks: that takes longer than the rest of its start. After an exit status other than 0 mpirun
+# need not look for fast networks and devices: that takes longer than the rest of its start. After an exit status other than 0 mpirun
 # need not wait a second or two for the other ranks, which end by themselves. Choices do not depend on earlier measurements.
-ALWAYS = {"HWLOC_HIDE_ERRORS": "2", "OMPI_MCA_pml": "ob1", "OMPI_MCA_odls_base_sigkill_timeout": "0",
+ALWAYS = {"HWLOC_HIDE_ERRORS": "2", "HWLOC_COMPONENTS": "-pci,-linuxio", "OMPI_MCA_pml": "ob1", "OMPI_MCA_odls_base_sigkill_timeout": "0",
           "GRIDLOPS_CALIBRATION": "off"}
 
 
