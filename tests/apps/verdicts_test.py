@@ -92,13 +92,14 @@ def check_orthogonal_data(suite, rng):
         X, _ = case.solve("--solver", solver)
         if X is not None:
             suite.check(np.abs(X).max() <= 1e-12, solver, "x of orthogonal data", np.abs(X).max())
-    # Aᴴ(b/‖b‖) is 0, and Aᴴb is not.
+    # Aᴴ(b/‖b‖) is 0 in float32, and Aᴴb is not, with most orders of its sums.
     b = np.array([[0.10850609, 0.21701218, 0.32551828, 0.43402436, 0.06527804, -0.9645055, 0.87644213]], np.float32).T
     case = Case(suite, (2 * np.eye(7, 3) - np.eye(7, 3, 1) - np.eye(7, 3, -1)).astype(np.float32), b)
     for solver in LEAST_SQUARES:
         X, report = case.solve("--solver", solver)
         if X is not None:
-            suite.check(not X.any() and report["columns"][0]["iterations"] <= 2, solver, "data orthogonal to rounding", report["columns"])
+            suite.check(np.abs(X).max() <= np.finfo(np.float32).eps * np.linalg.norm(b) and report["columns"][0]["iterations"] <= 2,
+                        solver, "data orthogonal to rounding", report["columns"])
 
 
 def check_restarts(suite, rng):
