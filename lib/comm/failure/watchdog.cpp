@@ -458,12 +458,8 @@ void WatchedWait::look() {
   watchdog->watch(begin_, now);
 }
 
-void WatchedWait::leave_processor() const {
-  if (!ranks_outnumber_processors()) return;
-  constexpr Clock::duration shortest = std::chrono::microseconds(10),
-                            longest = std::chrono::microseconds(500);
-  const Clock::duration waited = begin_ == Clock::time_point{} ? shortest : Clock::now() - begin_;
-  std::this_thread::sleep_for(std::clamp(waited / 16, shortest, longest));
+void WatchedWait::leave_processor() {
+  if (ranks_outnumber_processors()) std::this_thread::sleep_for(std::chrono::microseconds(10));
 }
 
 void look_after_test() {

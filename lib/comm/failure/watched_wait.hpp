@@ -27,9 +27,8 @@ class WatchedWait {
 
  private:
   /// Sleeps for a moment if ranks outnumber processors. Yielding is not enough: two ranks that wait hand the
-  /// processor to each other, and the one that works gets it late. The longer the wait, the longer the
-  /// moment, so that ranks that wait long take no time, and none waits much longer than it must.
-  void leave_processor() const;
+  /// processor to each other, and the one that works gets it late.
+  static void leave_processor();
 
   static constexpr std::uint32_t polls_between_looks = 16;
   std::uint32_t polls_ = 0;
