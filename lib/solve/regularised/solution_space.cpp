@@ -23,6 +23,14 @@
 
 namespace gridlops {
 
+namespace {
+
+// What a saved space consists of.
+constexpr const char *description_fact = "problem", *numbers_file = "numbers";
+std::string file_of_vectors(std::size_t k) { return message("vectors-", k); }
+
+}  // namespace
+
 const char* name_of(SpaceEnd end) {
   switch (end) {
     case SpaceEnd::converged:
@@ -139,10 +147,6 @@ void SolutionSpace<T>::Construction::require_uncut_columns() const {
                       name_of(space.columns), " into ", space.grid->parts(space.columns),
                       " parts; make it with Algorithm::stationary_a");
 }
-
-/// The names of its files.
-constexpr const char *description_fact = "problem", *numbers_file = "numbers";
-std::string file_of_vectors(std::size_t k) { return message("vectors-", k); }
 
 template <Scalar T>
 SolutionSpace<T>::Construction::Construction(OperatorPtr<T> A, const std::string& directory)
