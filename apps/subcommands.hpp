@@ -38,7 +38,6 @@ struct SweepArguments {
   std::optional<double> noise;
   std::string save = "all";  ///< or "chosen"
   std::string curve;
-  std::string save_space;  ///< a directory
 
   bool in_space() const { return way == "space"; }
 };

@@ -76,7 +76,8 @@ void bind_solution_space(py::module_ native) {
   using Bound = SolutionSpace<T>;
   py::class_<Bound>(native, "SolutionSpace")
       .def(py::init([](const Operator<T>& A, const Matrix<T>& B, std::vector<double> damps,
-                       std::optional<double> tolerance, Index max_dimension, bool has_probe) {
+                       std::optional<double> tolerance, Index max_dimension, bool has_probe,
+                       const CheckpointOptions& checkpoint) {
         const auto signal_came = [] {
           const py::gil_scoped_acquire lock;
           if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -85,7 +86,7 @@ void bind_solution_space(py::module_ native) {
         const py::gil_scoped_release release;
         return std::make_unique<Bound>(
             A.ptr, B.matrix,
-            SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, signal_came});
+            SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, signal_came, checkpoint});
       }))
       .def(py::init([](const Operator<T>& A, const std::string& directory) {
         const py::gil_scoped_release release;

@@ -93,9 +93,10 @@ class SolveCommand {
                 "0.1 to 0.01 are a start")
         ->excludes(lambda);
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
-    CLI::Option* space = options.text(
-        "--space", arguments_.space, "DIR",
-        "Starts from the best X in the space that --save-space wrote there for this A; B may be other data");
+    CLI::Option* space = options.text("--space", arguments_.space, "DIR",
+                                      "Starts from the best X in the space that --sweep space kept there by "
+                                      "--checkpoint for this A; B may be "
+                                      "other data");
     define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative)->excludes(space);
   }
 
@@ -131,10 +132,6 @@ class SolveCommand {
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);
-    options
-        .text("--save-space", sweep.save_space, "DIR",
-              "Keeps the space of --sweep space there, for --space of later runs")
-        ->needs(choose);
     choose->needs(damps);
     return damps;
   }
@@ -176,9 +173,10 @@ class SolveCommand {
   void define_safety(Options& options) {
     SolveOptions& solver = arguments_.options;
     options.group("Checkpoints and checks");
-    CLI::Option* checkpoint = options.text(
-        "--checkpoint", solver.checkpoint.directory, "DIR",
-        "Saves the state there, also when SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
+    CLI::Option* checkpoint = options.text("--checkpoint", solver.checkpoint.directory, "DIR",
+                                           "Saves the state there, also when SIGUSR1, SIGTERM or Ctrl-C "
+                                           "comes, which then ends the run; with --sweep "
+                                           "space, the space");
     options
         .parsed(
             "--checkpoint-every",

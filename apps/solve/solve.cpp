@@ -87,8 +87,22 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
   return lambdas;
 }
 
-/// The space of all right-hand sides and dampings, which is saved if it is wanted, or the one to start in;
-/// none if no space is asked for (collective over the grid).
+/// What the user asks of checkpoints, with the facts of this run. damp: of the problem.
+CheckpointOptions checkpoint_options(const SolveTask& task, double damp) {
+  const SolveArguments& arguments = task.arguments;
+  CheckpointOptions checkpoint = arguments.options.checkpoint;
+  if (arguments.lambda_relative) checkpoint.computed = {"lambda"};
+  checkpoint.requested = end_is_requested;
+  checkpoint.facts = facts_of_run(*task.grid, task.iteration.algorithm, arguments.product, task.choices);
+  checkpoint.facts.merge(fixed_options(task));
+  checkpoint.facts[damp_fact] = fmt::format("{}", damp);
+  checkpoint.facts[one_pass_fact] = task.iteration.one_pass ? "on" : "off";
+  checkpoint.facts[storage_fact] = name_of(task.iteration.storage);
+  return checkpoint;
+}
+
+/// The space of all right-hand sides and dampings, or the one to start in; none if no space is asked for
+/// (collective over the grid).
 template <Scalar T>
 std::optional<SolutionSpace<T>> make_space(const SolveTask& task, const OperatorPtr<T>& A,
                                            const DistMatrix<T>& B) {
@@ -96,13 +110,27 @@ std::optional<SolutionSpace<T>> make_space(const SolveTask& task, const Operator
   if (!arguments.space.empty()) return SolutionSpace<T>(A, arguments.space);
   if (!task.sweep.in_space) return std::nullopt;
   const PerColumn tolerance = arguments.options.tolerance.value_or(default_tolerance(scalar_type_of<T>));
-  SolutionSpace<T> space(A, B,
-                         {.damps = task.sweep.damps,
-                          .tolerance = tolerance.one_or(0),
-                          .has_probe = arguments.sweep.rule == DampingRule::gcv});
-  if (!arguments.sweep.save_space.empty()) space.save(arguments.sweep.save_space);
-  return space;
+  return SolutionSpace<T>(A, B,
+                          {.damps = task.sweep.damps,
+                           .tolerance = tolerance.one_or(0),
+                           .has_probe = arguments.sweep.rule == DampingRule::gcv,
+                           .checkpoint = checkpoint_options(task, 0)});
 }
+
+/// Ends the solver on request, once its space is saved.
+class EndInSpace : public SolveObserver {
+ public:
+  explicit EndInSpace(std::string directory) : directory_(std::move(directory)) {}
+  bool step(const IterationInfo&) override {
+    if (end_is_requested())
+      throw Suspended(
+          fmt::format("the space was saved in {} before; a restart solves from there", directory_));
+    return false;
+  }
+
+ private:
+  std::string directory_;
+};
 
 /// P: the preconditioner, or null; space: the same; norm_A: ‖A‖_F, if errors are bounded; variances: their
 /// destination, or null. Completes the cost function.
@@ -122,17 +150,14 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
     options.frobenius_norm = norm_A;
   }
   if (is_sparse(task)) options.lambda = cost.lambdas;
-  if (arguments.lambda_relative) options.checkpoint.computed = {"lambda"};
   options.initial_guess = task.X0.has_value();
   options.one_pass = task.iteration.one_pass;
   options.record_history = !arguments.history.empty();
-  options.checkpoint.requested = end_is_requested;
-  options.checkpoint.facts =
-      facts_of_run(*task.grid, task.iteration.algorithm, arguments.product, task.choices);
-  options.checkpoint.facts.merge(fixed_options(task));
-  options.checkpoint.facts[damp_fact] = fmt::format("{}", options.damp.one_or(0));
-  options.checkpoint.facts[one_pass_fact] = task.iteration.one_pass ? "on" : "off";
-  options.checkpoint.facts[storage_fact] = name_of(task.iteration.storage);
+  if (!task.sweep.in_space) {
+    options.checkpoint = checkpoint_options(task, options.damp.one_or(0));
+  } else if (const std::string saved = std::exchange(options.checkpoint, {}).directory; !saved.empty()) {
+    options.observers.push_back(std::make_shared<EndInSpace>(saved));
+  }
   options.observers.push_back(std::make_shared<IterationForSignals>());
   options.observers.push_back(times);
   std::shared_ptr<Nonzeros<T>> nonzeros;
@@ -322,13 +347,9 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                  {"--machine", arguments.product.machine},
                  manifest_in("--restart", checkpoint.restart),
                  manifest_in("--checkpoint", checkpoint.directory),
-                 manifest_in("--space", arguments.space),
-                 manifest_in("--save-space", arguments.sweep.save_space)},
+                 manifest_in("--space", arguments.space)},
                 outputs);
-  if (!arguments.dry_run) {
-    check_checkpoint_directory(world, checkpoint);
-    check_checkpoint_directory(world, {.directory = arguments.sweep.save_space});
-  }
+  if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
   const SolveTask task = read_task(world, arguments, ranks);
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();

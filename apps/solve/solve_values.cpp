@@ -116,8 +116,9 @@ Json value_in_report(const SolverOption& option, const Run& run) {
   return value;
 }
 
-/// The solver, and those of its options that a checkpoint fixes, with their names there.
+/// The solver, and those of its options that a checkpoint fixes, with their names there. A space fixes none.
 std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
+  if (task.sweep.in_space) return {};
   const Run run(task);
   const Solver solver = task.arguments.solver;
   std::vector<std::pair<std::string, Json>> fixed{{"--solver", name_of(solver)}};

@@ -109,12 +109,8 @@ void check_sweep(const SolveArguments& arguments) {
                                  name_of(solver)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
-  if (!arguments.sweep.in_space()) {
-    if (!arguments.sweep.save_space.empty())
-      throw UsageError("--save-space needs --sweep space, which makes the space");
-  } else if (rule == DampingRule::none) {
+  if (arguments.sweep.in_space() && rule == DampingRule::none)
     throw UsageError("--sweep space needs --choose: X has one solution for each right-hand side");
-  }
 }
 
 void check_space(const SolveArguments& arguments) {
@@ -134,8 +130,8 @@ void check_space(const SolveArguments& arguments) {
       {"--tolerances", arguments.sweep.in_space() && !arguments.tolerances.empty()},
       {"--precondition", arguments.precondition != "none"},
       {"--batch", arguments.options.batch > 0},
-      {"--checkpoint", !arguments.options.checkpoint.directory.empty()},
-      {"--restart", !arguments.options.checkpoint.restart.empty()}};
+      {"--checkpoint", !arguments.sweep.in_space() && !arguments.options.checkpoint.directory.empty()},
+      {"--restart", !arguments.sweep.in_space() && !arguments.options.checkpoint.restart.empty()}};
   for (const auto& [name, is_given] : excluded)
     if (is_given) throw UsageError(fmt::format("{} and {} exclude each other", asked, name));
 }

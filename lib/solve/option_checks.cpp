@@ -88,6 +88,14 @@ void check_options(const char* method, Feature features, const SolveOptions& opt
     refuse(method, solver_option("damps"));
 }
 
+void check_options(const CheckpointOptions& options) {
+  require<UsageError>(options.every_iterations >= 0, "a checkpoint every ", options.every_iterations,
+                      " iterations is impossible; 0 means that their number is no reason for one");
+  require<UsageError>(options.every_seconds >= 0 && std::isfinite(options.every_seconds),
+                      "a checkpoint every ", options.every_seconds,
+                      " seconds is impossible; 0 means that time is no reason for one");
+}
+
 void check_error_options(const SolveOptions& options, Index rows, Index cols) {
   require<UsageError>(options.sigma_min == 0 || rows >= cols, "sigma_min is ", options.sigma_min,
                       ", but an operator of ", rows, " x ", cols, " takes some models to 0: leave it out");

@@ -15,6 +15,9 @@ void describe_options(Agreement& agreement, const SolveOptions& options);
 /// if an option has an invalid value.
 void check_options(const char* method, Feature features, const SolveOptions& options, Index nrhs);
 
+/// Throws UsageError if the intervals of checkpoints are none.
+void check_options(const CheckpointOptions& options);
+
 /// Throws UsageError if errors are to be tested, and nothing bounds them for an operator of this shape.
 void check_error_options(const SolveOptions& options, Index rows, Index cols);
 

@@ -116,8 +116,8 @@ def test_kills(suite, expected, at_any_time, in_writes):
         if ranks:
             os.kill(chance.choice(ranks), signal.SIGKILL)
         run = job.end()
-        suite.check(run.status != 0 or not ranks, "a job without one of its ranks ended well:", run.output, run.errors)
         output = suite.folder / "killed.npy"
+        suite.check(run.status != 0 or output.exists(), "a job without one of its ranks ended well:", run.output, run.errors)
         suite.check(not output.exists() or output.read_bytes() == expected, "a killed job left half an output")
         for left in suite.folder.glob("killed.npy*"):  # rank 0 may have left a part of it under another name
             left.unlink()
@@ -325,6 +325,43 @@ def test_refusals(suite):
         suite.check(not (folder / "refused.npy").exists(), "an output after a refusal:", run.command)
 
 
+def test_space(suite, kills):
+    """A space that was killed or told to end while it grew goes on with the same bits, also to other dampings; then other data are solved in it."""
+    folder = suite.folder
+    solve = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--quiet", "--grid", GRID, "--damps", "0.01:1:12", "--sweep", "space", "--choose", "lcurve",
+             "--curve", "curve.csv"]
+    saving = ["--checkpoint", "space", "--checkpoint-every", "1"]
+    suite.succeeded(suite.run(*solve, "--output", "whole.npy", ranks=RANKS))
+    expected, curve = solution(suite, "whole.npy"), solution(suite, "curve.csv")
+    space, chance = folder / "space", random.Random(6)
+    for number in [signal.SIGUSR1] + [signal.SIGKILL] * kills:
+        shutil.rmtree(space, ignore_errors=True)
+        job = Job(suite, *saving, "--output", "ended.npy", solve=solve)
+        wanted = chance.randrange(2, 9)
+        job.wait_until(lambda: space.exists() and max(generations(space), default=0) >= wanted)
+        os.kill(job.process.pid if number == signal.SIGUSR1 else chance.choice(job.ranks()), number)
+        run = job.end()
+        if number == signal.SIGUSR1:
+            suite.succeeded(run, status=75)
+            suite.check(len(run.warning_lines) == 1 and "saved in space" in run.warning_lines[0], "one line should say that the space was saved:", run.errors)
+        suite.check(run.status != 0 and not (folder / "ended.npy").exists(), "a job that was ended", run.status, run.errors)
+        suite.succeeded(suite.run(*solve, *saving, "--restart", "space", "--output", "again.npy", ranks=RANKS))
+        suite.check(solution(suite, "again.npy") == expected and solution(suite, "curve.csv") == curve, "the restart ends with other bits", number)
+    wider = [{"0.01:1:12": "0.003:1:20"}.get(word, word) for word in solve]
+    run = suite.run(*wider, *saving, "--restart", "space", "--output", "wider.npy", "--report", "wider.json", ranks=RANKS)
+    suite.succeeded(run)
+    A, b = np.load(folder / "A.npy"), np.load(folder / "B.npy")[:, ::-1]
+    np.save(folder / "turned.npy", b)
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "turned.npy", "--damp", "0.01", "--space", "space", "--output", "turned_X.npy", "--report",
+                    "turned.json", "--grid", FEW_GRID, ranks=FEW_RANKS)
+    if suite.succeeded(run):
+        suite.close(np.load(folder / "turned_X.npy"), np.linalg.solve(A.T @ A + 1e-4 * np.eye(A.shape[1]), A.T @ b), 1e-5, "other data")
+    for status, text, options in ((65, "for other data: here column 0", ["--rhs", "turned.npy"]), (65, "holds a checkpoint of a solution space", ["--solver", "lsqr"])):
+        words = [word for word in wider if word not in ("--rhs", "B.npy")] if "--rhs" in options else SOLVE
+        run = suite.run(*words, *options, "--restart", "space", "--output", "refused.npy", *(["--grid", GRID] if words is SOLVE else []), ranks=RANKS)
+        suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], f"should say {text!r}:", run.status, run.errors)
+
+
 def test_systems_of_the_program(suite, full):
     """A restart has the same bits also where the operator has the scaling or the damping, and where more than X is written."""
     rng = np.random.default_rng(4)
@@ -396,6 +433,7 @@ def test(suite, full):
     test_limit(suite, expected)
     test_other_grids(suite, expected)
     test_refusals(suite)
+    test_space(suite, 4 if full else 1)
     test_systems_of_the_program(suite, full)
     if full:
         test_form_of_one_pass(suite)

@@ -220,7 +220,7 @@ def check_choices(suite, full):
 
 def check_saved_space(suite, problem, ranks, noise):
     """A space that one job keeps solves other data in another job, on another grid."""
-    making = ("--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", noise, "--save-space", "space")
+    making = ("--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", noise, "--checkpoint", "space")
     suite.succeeded(suite.run(*problem.words("X.npy", *making), ranks=ranks))
     vectors = np.load(next((suite.folder / "space").glob("generation-*/vectors-0.npy")))
     suite.check(np.allclose(vectors.conj().T @ vectors, np.eye(vectors.shape[1]), atol=1e-5), "the vectors are not orthonormal")
@@ -237,8 +237,8 @@ def check_saved_space(suite, problem, ranks, noise):
         suite.close(np.load(suite.folder / "X.npy"), exact, 1e-6 * np.abs(exact).max(), "other data")
     for more, status, text in ((("--space", "nowhere"), 65, "there is no manifest.json"), (("--space", "space", "--matrix", "others.npy"), 65, "holds a solution space of a"),
                                (("--space", "space", "--initial", "X.npy"), 2, "--space and --initial exclude each other"),
-                               (("--space", "space", "--solver", "lsqr"), 2, "--space is for cgls, not for lsqr"),
-                               (("--save-space", "space"), 2, "--choose")):
+                               (("--space", "space", "--checkpoint", "c"), 2, "--space and --checkpoint exclude each other"),
+                               (("--space", "space", "--solver", "lsqr"), 2, "--space is for cgls, not for lsqr")):
         given = words if "--matrix" not in more else ("solve", "--rhs", "others.npy", "--output", "X.npy")
         run = suite.run(*given, *more)
         suite.check(run.status == status and text in run.errors, more, run.status, run.errors)
@@ -282,7 +282,6 @@ def check_space(suite, full):
     suite.check(all(np.isclose(column["damp"], 3e-3) for column in columns), columns)
     for words, text in ((["--solver", "lsqr"], "--sweep space is for cgls, not for lsqr"), (["--choose", "none"], "none"),
                         (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--dry-run"], "--sweep space and --dry-run exclude each other"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
-                        (["--checkpoint", "folder"], "--sweep space and --checkpoint exclude each other"),
                         (["--initial", f"{problem.name}_b.npy"], "--sweep space and --initial exclude each other")):
         run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space", *([] if "--choose" in words else ["--choose", "lcurve"]), *words))
         suite.check(run.status == 2 and text in run.errors, words, run.status, run.errors)

@@ -233,6 +233,9 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings(folder):
         Y, report = again.solve_others(gl.zeros(op.range, 2, A.dtype).scatter(others), 0.5)
         same = Y.gather()
         assert report["reasons"] == ["converged"] * 2 and (found is None or np.array_equal(same, found)), report
+        more = gl.SolutionSpace(op, B, [0.05, *damps], tolerance=tolerance, gcv=True, checkpoint=folder / name, restart=folder / name)
+        assert more.dimension >= space.dimension and more.end in ("converged", "complete") and len(more.curves()[0]["damps"] if more.curves() else damps) >= len(damps)
+        expect_error(gl.InputError, lambda: gl.SolutionSpace(op, B, damps, restart=folder / name), "probe")
         expect_error(gl.OutputError, lambda: space.save(folder / name), "names what an earlier run saved")
         expect_error(gl.InputError, lambda: gl.SolutionSpace.load(op, folder / "none"), "holds no checkpoint")
         expect_error(gl.UsageError, lambda: gl.SolutionSpace(op, B, []), "no damping")

@@ -58,7 +58,10 @@ class SolutionSpace:
     For d dampings and r columns of B, a step multiplies one block of r columns with A and Aᴴ, where a sweep of copies
     has d·r columns. It ends when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance/2 · ‖Aᴴb‖ for every b and D (tolerance None: that of
     :func:`cgls`), or with ``max_dimension`` vectors (0: no limit). It keeps them, and a block of r more. ``gcv=True`` also solves for
-    :func:`gcv_probe`. The columns of A's spaces must be uncut ("stationary-a"). On one rank B may be a whole array. ::
+    :func:`gcv_probe`. The columns of A's spaces must be uncut ("stationary-a"). On one rank B may be a whole array.
+
+    ``checkpoint`` names a directory where the space is saved every so many steps or seconds while it grows, and at its
+    end; with ``restart``, it goes on from one that was saved for the same A and B, to other dampings, too. ::
 
         space = gl.SolutionSpace(op, B, np.geomspace(1e-3, 10, 30))
         damps = [0.1 if curve["chosen"] is None else curve["damps"][curve["chosen"]] for curve in space.curves("lcurve")]
@@ -66,12 +69,15 @@ class SolutionSpace:
     """
 
     def __init__(self, A: Operator, B: Columns, damps: Sequence[float] | npt.NDArray[np.float64], *, tolerance: float | None = None,
-                 max_dimension: int = 0, gcv: bool = False) -> None:
+                 max_dimension: int = 0, gcv: bool = False, checkpoint: str | os.PathLike[str] = "", checkpoint_steps: int = 0,
+                 checkpoint_seconds: float = 0, restart: str | os.PathLike[str] = "") -> None:
         data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
         require_matrix("the right-hand sides", data)
         self._operator = A
-        self._native = functions_for(A.dtype).SolutionSpace(
-            A.native, same_type(A, data).native, [float(damp) for damp in damps], tolerance, max_dimension, gcv)
+        saving = SolveOptions(checkpoint=os.fspath(checkpoint), checkpoint_iterations=checkpoint_steps,
+                              checkpoint_seconds=checkpoint_seconds, restart=os.fspath(restart))
+        self._native = functions_for(A.dtype).SolutionSpace(A.native, same_type(A, data).native, [float(damp) for damp in damps],
+                                                            tolerance, max_dimension, gcv, saving.native(False).checkpoint)
 
     @classmethod
     def load(cls, A: Operator, directory: str | os.PathLike[str]) -> SolutionSpace:

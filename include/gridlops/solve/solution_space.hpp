@@ -14,6 +14,9 @@
 
 namespace gridlops {
 
+template <Scalar T>
+class GrowingSpace;
+
 struct SpaceOptions {
   std::vector<double> damps;          ///< D ≥ 0, for which every right-hand side is to be solved
   std::optional<double> tolerance{};  ///< T, as of cgls(); if unset, what cgls() takes
@@ -22,6 +25,10 @@ struct SpaceOptions {
   /// Called on every rank before each step. If it returns true on any, the space ends with what it has; if it
   /// throws on one rank, all throw. Empty: none.
   std::function<bool()> stops{};
+  /// Where the space is saved while it grows, every so many steps or seconds, if that is requested, which
+  /// then throws Suspended on all ranks, and at its end. It goes on from a space that was saved for the same
+  /// A and B, on any grid, to other damps, tolerance and max_dimension.
+  CheckpointOptions checkpoint{};
 };
 
 /// Why a space has its dimension.
@@ -29,7 +36,7 @@ enum class SpaceEnd {
   converged,        ///< it has the solutions, to the tolerance or to rounding
   complete,         ///< A and Aᴴ lead no further: it has the solutions
   dimension_limit,  ///< SpaceOptions::max_dimension
-  user_stop,        ///< SpaceOptions::stops asked for it
+  user_stop,        ///< SpaceOptions::stops asked for it, or it was saved before its end
   non_finite        ///< numbers left the range of their type, or A or B has NaN or infinity
 };
 /// "converged", "complete", …
@@ -51,13 +58,14 @@ template <Scalar T>
 class GRIDLOPS_EXPORT SolutionSpace {
  public:
   /// Builds the space (collective over the grid). Each step multiplies at most B.cols() columns with A and as
-  /// many with Aᴴ, until the gradient of every right-hand side is at most T/2·‖Aᴴb‖ for every D. Throws
-  /// ShapeError or UsageError on all ranks before anything is sent, and OutOfMemory on all.
+  /// many with Aᴴ, until the gradient of every right-hand side is at most T/2·‖Aᴴb‖ for every D. A
+  /// checkpoint takes a product with one column more. Throws ShapeError or UsageError on all ranks before
+  /// anything is sent, OutOfMemory on all, and what CheckpointOptions names.
   SolutionSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
-  /// The space that save() wrote to this directory, on any grid (collective over A's grid; one product with
-  /// A). It gives the same curves and solves the same problems. Throws InputError on all ranks if its files
-  /// are damaged, or it was made for another operator, UsageError or ShapeError as the other constructor, and
-  /// OutOfMemory on all.
+  /// The space that was saved in this directory, as it is, on any grid (collective over A's grid; one product
+  /// with A). It gives the same curves and solves the same problems. Throws InputError on all ranks if its
+  /// files are damaged, or it was made for another operator, UsageError or ShapeError as the other
+  /// constructor, and OutOfMemory on all.
   SolutionSpace(OperatorPtr<T> A, const std::string& directory);
   SolutionSpace(SolutionSpace&&) noexcept;
   SolutionSpace& operator=(SolutionSpace&&) noexcept;
@@ -83,15 +91,14 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// Solves for the B of the constructor with options.damp, one D or one for each column, of SpaceOptions or
   /// others (collective over the grid): cgls() from the solution in the space. Norms and verdicts are thus
   /// those of cgls(), recomputed from their definitions. It iterates where the space is not enough. Throws
-  /// UsageError on all ranks if B is not that B, by its norms, or options.initial_guess is set.
+  /// UsageError on all ranks if B is not that B, or options.initial_guess is set.
   SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
   /// The same for other data, of any number of columns: cgls() from the best x in the space, which takes one
   /// product with Aᴴ for each. If the data are like those that the space was made for, little is left to do.
   SolveReport solve_others(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
 
  private:
-  class Construction;
-  std::unique_ptr<Construction> built_;
+  std::unique_ptr<GrowingSpace<T>> space_;
 };
 
 }  // namespace gridlops

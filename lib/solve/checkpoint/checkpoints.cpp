@@ -23,14 +23,6 @@ constexpr const char* problem_fact = "problem";
 constexpr const char* numbers_name = "numbers";
 constexpr const char* x_name = "x";
 
-void check_options(const CheckpointOptions& options) {
-  require<UsageError>(options.every_iterations >= 0, "a checkpoint every ", options.every_iterations,
-                      " iterations is impossible; 0 means that their number is no reason for one");
-  require<UsageError>(options.every_seconds >= 0 && std::isfinite(options.every_seconds),
-                      "a checkpoint every ", options.every_seconds,
-                      " seconds is impossible; 0 means that time is no reason for one");
-}
-
 /// The shortest text that identifies this number uniquely.
 std::string exact_text(double value) {
   char text[32];
@@ -73,7 +65,7 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, SolveOptions& options
                              std::max({A_.rows(), A_.cols(), B.cols()}));
   }
   fingerprint_ = fingerprint(A_, B);
-  if (options.initial_guess) guess_ = fingerprint_of_guess(A_, X);
+  if (options.initial_guess) guess_ = fingerprint(A_.domain(), X);
   if (!options_.restart.empty()) {
     open_saved(options_.restart, options);
   } else if (!options.initial_guess) {
@@ -97,8 +89,8 @@ void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& opti
                       "; restart with the files it was written with");
   std::vector<double> begun_from;
   saved_numbers_.visit_list(begun_from);
-  require<InputError>(guess_.empty() || same_guess(A_, begun_from, guess_), directory,
-                      " holds a checkpoint of a run that was begun from ",
+  require<InputError>(guess_.empty() || difference_of_columns<T>(A_.domain(), begun_from, guess_).empty(),
+                      directory, " holds a checkpoint of a run that was begun from ",
                       begun_from.empty() ? "zero" : "another initial guess",
                       ", and a restart goes on from the x that was saved; leave the guess out",
                       begun_from.empty() ? "" : ", or give the one it was begun with");

@@ -41,27 +41,27 @@ void add_columns(MatrixView<const T> w, const ConstDistMatrix<T>& Y, std::size_t
   }
 }
 
-/// Models with the same column z in every part, so that each rank has one.
+/// Vectors of a space with the same column z in every part, so that each rank has one.
 template <Scalar T>
-DistMatrix<T> test_models(const LinearOperator<T>& A) {
-  const std::vector<Index> ones(static_cast<std::size_t>(A.domain().grid->parts(A.domain().columns)), 1);
-  DistMatrix<T> Z = allocate_matrix<T>(A.domain().grid, A.domain().layout(Partition::with_sizes(ones)));
+DistMatrix<T> test_vectors(const Space& space) {
+  const std::vector<Index> ones(static_cast<std::size_t>(space.grid->parts(space.columns)), 1);
+  DistMatrix<T> Z = allocate_matrix<T>(space.grid, space.layout(Partition::with_sizes(ones)));
   Z.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
   return Z;
 }
 
-/// Rounding changes norms and sums of products by about ε√(m + n) times the values summed. A hundred times as
-/// much is still far less than the change due to another problem.
+/// Rounding changes norms and sums of this many products by about ε√count times the values summed. A hundred
+/// times as much is still far less than the change due to another problem.
 template <Scalar T>
-double allowed_for_rounding(const LinearOperator<T>& A) {
+double allowed_for_rounding(Index count) {
   return 100 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
-         std::sqrt(static_cast<double>(A.rows() + A.cols()));
+         std::sqrt(static_cast<double>(count));
 }
 
 bool close(double saved, double found, double allowed) {
-  // Two numbers that are not finite count as close to each other.
+  // Two numbers that are not finite count as close to each other. `allowed` is none for a column with NaN.
   if (!std::isfinite(saved) || !std::isfinite(found)) return std::isfinite(saved) == std::isfinite(found);
-  return std::abs(saved - found) <= allowed;
+  return saved == found || std::abs(saved - found) <= allowed;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ bool close(double saved, double found, double allowed) {
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B) {
   const ProcessGrid& grid = *A.range().grid;
-  const DistMatrix<T> Z = test_models(A);
+  const DistMatrix<T> Z = test_vectors<T>(A.domain());
   DistMatrix<T> W = allocate_matrix<T>(A.range().grid, A.range().layout(Z.layout().cols.partition));
   FailureScope failures;
   A.apply(T(1), Z, T(0), W);
@@ -88,28 +88,31 @@ std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatri
 }
 
 template <Scalar T>
-std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const ConstDistMatrix<T>& X) {
-  const DistMatrix<T> Z = test_models(A);
+std::vector<double> fingerprint(const Space& space, const ConstDistMatrix<T>& X) {
+  const DistMatrix<T> Z = test_vectors<T>(space);
   std::vector<double> values(per_vector * static_cast<std::size_t>(X.cols()), 0.0);
   FailureScope failures;
   failures.run([&] { add_columns(std::as_const(Z).local(), X, 0, values); });
-  failures.reduce(A.domain().grid->comm(), values, ReductionOrder::by_rank);
+  failures.reduce(space.grid->comm(), values, ReductionOrder::by_rank);
   for (std::size_t k = 0; k < values.size(); k += per_vector) values[k] = std::sqrt(values[k]);
   return values;
 }
 
 // The bound for zᴴx uses ‖z‖ ≤ √(2n).
 template <Scalar T>
-bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
-                const std::vector<double>& found) {
-  if (saved.size() != found.size()) return false;
-  const double length = std::sqrt(2 * static_cast<double>(A.cols()));
+std::string difference_of_columns(const Space& space, const std::vector<double>& saved,
+                                  const std::vector<double>& found) {
+  if (saved.size() != found.size()) return "another number of columns";
+  const Index rows = space.rows.partition.total();
+  const double length = std::sqrt(2 * static_cast<double>(rows));
   for (std::size_t k = 0; k < saved.size(); ++k) {
     const std::size_t of = k - k % per_vector;
     const double norm = std::max(saved[of], found[of]) * (k == of ? 1 : length);
-    if (!close(saved[k], found[k], allowed_for_rounding(A) * norm)) return false;
+    if (!close(saved[k], found[k], allowed_for_rounding<T>(rows) * norm))
+      return message("column ", of / per_vector, " has the norm ", found[of], ", not ", saved[of],
+                     ", or other elements");
   }
-  return true;
+  return {};
 }
 
 // The first numbers belong to A z itself, whose dot with A z is ‖A z‖².
@@ -117,7 +120,7 @@ template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
                        const std::vector<double>& found) {
   if (saved.size() != found.size()) return "another number of right-hand sides";
-  const double unit = allowed_for_rounding(A);
+  const double unit = allowed_for_rounding<T>(A.rows() + A.cols());
   for (std::size_t k = 0; k < saved.size(); k += per_vector) {
     const double norm = std::max(saved[k], found[k]), image = std::max(saved[0], found[0]);
     bool same = close(saved[k], found[k], unit * norm);
@@ -133,12 +136,12 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
   return {};
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                           \
-  template std::vector<double> fingerprint_of_guess(const LinearOperator<T>&, const ConstDistMatrix<T>&); \
-  template bool same_guess(const LinearOperator<T>&, const std::vector<double>&,                          \
-                           const std::vector<double>&);                                                   \
-  template std::vector<double> fingerprint(const LinearOperator<T>&, const ConstDistMatrix<T>&);          \
-  template std::string difference(const LinearOperator<T>&, const std::vector<double>&,                   \
+#define GRIDLOPS_INSTANTIATE(T)                                                                  \
+  template std::vector<double> fingerprint(const Space&, const ConstDistMatrix<T>&);             \
+  template std::string difference_of_columns<T>(const Space&, const std::vector<double>&,        \
+                                                const std::vector<double>&);                     \
+  template std::vector<double> fingerprint(const LinearOperator<T>&, const ConstDistMatrix<T>&); \
+  template std::string difference(const LinearOperator<T>&, const std::vector<double>&,          \
                                   const std::vector<double>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

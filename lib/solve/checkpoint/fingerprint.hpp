@@ -13,15 +13,15 @@ namespace gridlops {
 /// the grid; one product.
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
-
-/// The same for an initial guess: ‖x‖ and zᴴx of every column.
+/// The same for columns of a space alone: ‖x‖ and zᴴx of every column, for a fixed random z of that space.
 template <Scalar T>
-std::vector<double> fingerprint_of_guess(const LinearOperator<T>& A, const ConstDistMatrix<T>& X);
+std::vector<double> fingerprint(const Space& space, const ConstDistMatrix<T>& X);
 
-/// Whether two fingerprints of guesses differ by no more than rounding explains.
+/// Describes in words what differs between the fingerprints of columns of a space by more than rounding
+/// explains. Empty if nothing does.
 template <Scalar T>
-bool same_guess(const LinearOperator<T>& A, const std::vector<double>& saved,
-                const std::vector<double>& found);
+std::string difference_of_columns(const Space& space, const std::vector<double>& saved,
+                                  const std::vector<double>& found);
 
 /// Describes in words what differs between two problems' fingerprints by more than rounding explains. Empty
 /// if nothing does.

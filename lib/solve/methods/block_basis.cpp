@@ -65,8 +65,9 @@ void BlockBasis<T>::reserve(Index columns) {
   const Index most = std::max(columns, least_buffer_columns);
   reserve_products(columns);
   panel_.reserve(backend, std::min(most_panel_rows(), rows) * columns);
-  if (blocks_.empty() || (filled_.back() + columns) * rows > blocks_.back().size()) {
+  if (blocks_.empty() || filled_.back() + columns > capacities_.back()) {
     blocks_.emplace_back(backend, rows * most);
+    capacities_.push_back(most);
     filled_.push_back(0);
   }
   candidate_ = {blocks_.size() - 1, filled_.back()};
@@ -98,12 +99,15 @@ std::vector<DistMatrix<T>> BlockBasis<T>::kept() {
 }
 
 template <Scalar T>
-std::vector<DistMatrix<T>> BlockBasis<T>::restore(const std::vector<Index>& counts) {
-  for (const Index count : counts) {
-    blocks_.emplace_back(space_.grid->backend(), space_.local_rows() * count);
-    filled_.push_back(count);
-  }
-  return kept();
+void BlockBasis<T>::visit(StateArchive& archive) {
+  archive.visit(width_);
+  archive.visit_list(capacities_);
+  archive.visit_list(filled_);
+  if (!archive.loading()) return;
+  if (keeps_ == Keeps::last_block) return reserve(width_);
+  for (const Index capacity : capacities_)
+    blocks_.emplace_back(space_.grid->backend(), space_.local_rows() * capacity);
+  if (!blocks_.empty()) block_ = {blocks_.size() - 1, filled_.back() - width_};
 }
 
 /// Copies a small matrix to the backend's memory. Invalidates the previous copy.

@@ -42,9 +42,9 @@ class BlockBasis {
   /// The vectors that the candidate must be orthogonal to: the block, or all blocks, a matrix for each
   /// buffer.
   std::vector<DistMatrix<T>> kept();
-  /// Where all blocks are kept, takes the memory for matrices with these numbers of vectors, and returns them
-  /// to be filled. There is no last block then.
-  std::vector<DistMatrix<T>> restore(const std::vector<Index>& counts);
+  /// Saves or loads how many vectors are kept, and where. Loading takes their memory, for kept() to be
+  /// filled.
+  void visit(StateArchive& archive);
 
   /// Y ← Y + α X S for a tall X and a small S.
   void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);
@@ -98,7 +98,8 @@ class BlockBasis {
   Space space_;
   Keeps keeps_;
   std::vector<Buffer<T>> blocks_;
-  std::vector<Index> filled_;  // where all blocks are kept, the columns of theirs in each buffer
+  // Where all blocks are kept, the columns that each buffer can hold, and those that it holds.
+  std::vector<Index> capacities_, filled_;
   Place block_{0, 0}, candidate_{1, 0};
   Index width_ = 0, candidate_width_ = 0;
   Buffer<T> factor_, products_, panel_;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
 #include "dist/column_powers.hpp"
@@ -39,6 +40,14 @@ typename BlockBidiagonalisation<T>::Step BlockBidiagonalisation<T>::grow() {
   return Step::made;
 }
 
+template <Scalar T>
+std::vector<NamedMatrix<T>> BlockBidiagonalisation<T>::vectors() {
+  std::vector<NamedMatrix<T>> all;
+  for (DistMatrix<T>& part : v_.kept()) all.push_back({message("vectors-", all.size()), std::move(part)});
+  if (u_.width() > 0) all.push_back({"left", u_.block()});
+  return all;
+}
+
 /// Makes U₁ from the columns of B that are finite and not 0, and returns β with all columns.
 template <Scalar T>
 typename BlockBidiagonalisation<T>::Small BlockBidiagonalisation<T>::begin_u(const ConstDistMatrix<T>& B,
@@ -56,12 +65,12 @@ typename BlockBidiagonalisation<T>::Small BlockBidiagonalisation<T>::begin_u(con
     });
   powers_ = powers_of_columns(R);
   multiply_by_powers(R, opposite(powers_));
-  data_norms_ = column_norms(R);
+  const std::vector<double> norms = column_norms(R);
   ColumnScalars inverses(count);
   std::vector<Index> chosen;
   for (Index j = 0; j < count; ++j) {
-    if (!(data_norms_[at(j)] > 0) || !std::isfinite(data_norms_[at(j)])) continue;
-    inverses[j] = 1 / data_norms_[at(j)];
+    if (!(norms[at(j)] > 0) || !std::isfinite(norms[at(j)])) continue;
+    inverses[j] = 1 / norms[at(j)];
     chosen.push_back(j);
   }
   R *= inverses;
@@ -76,7 +85,7 @@ typename BlockBidiagonalisation<T>::Small BlockBidiagonalisation<T>::begin_u(con
   Small beta(K.rows(), count);
   for (std::size_t c = 0; c < chosen.size(); ++c)
     for (Index i = 0; i < K.rows(); ++i)
-      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * data_norms_[at(chosen[c])];
+      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * norms[at(chosen[c])];
   return beta;
 }
 

@@ -29,21 +29,21 @@ class BlockBidiagonalisation {
 
   /// Makes U₁ and V₁. has_probe: gcv_probe() is one more column of B. False if V₁ is not finite.
   bool begin(const ConstDistMatrix<T>& B, bool has_probe);
-  /// Saves or loads all but U, which only grow() needs, and the vectors of v().
+  /// Saves or loads all but vectors(). Loading takes their memory, and throws OutOfMemory on this rank alone.
   void visit(StateArchive& archive) {
     archive.visit_list(powers_);
-    archive.visit_list(data_norms_);
-    archive.visit(norm_, products_, projected_);
+    archive.visit(L_, norm_, products_, projected_, u_, v_);
   }
+  /// V and the last U, by the names that they have in files.
+  std::vector<NamedMatrix<T>> vectors();
   enum class Step { made, complete, non_finite };
   /// Makes the next U and V, unless there is none, or it is not finite.
   Step grow();
 
   const ProjectedProblem<Accumulator<T>>& projected() const { return projected_; }
   BlockBasis<T>& v() { return v_; }
-  /// Of column j of B: B(:, j) · 2^−power began, and its norm.
+  /// Of column j of B: B(:, j) · 2^−power began.
   const std::vector<int>& powers() const { return powers_; }
-  const std::vector<double>& data_norms() const { return data_norms_; }
   /// A lower bound of ‖A‖.
   double norm() const { return norm_; }
   /// The columns that were multiplied with A or Aᴴ.
@@ -62,7 +62,6 @@ class BlockBidiagonalisation {
   BlockBasis<T> u_, v_;
   ProjectedProblem<Accumulator<T>> projected_;
   std::vector<int> powers_;
-  std::vector<double> data_norms_;
   Small L_;  // the last one
   double norm_ = 0;
   Index products_ = 0;

@@ -42,6 +42,7 @@ class ProjectedProblem {
     scalars.extend(L_.back());
   }
 
+  Index steps() const { return std::ssize(K_); }
   /// The number of columns of B.
   Index dimension() const {
     Index columns = 0;

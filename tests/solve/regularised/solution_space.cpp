@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <string>
 
-#include "io/npy_files.hpp"
 #include "support/disagreements.hpp"
+#include "support/filtered_solutions.hpp"
 #include "support/grids.hpp"
 #include "support/solution_checks.hpp"
 
@@ -22,56 +20,6 @@ namespace {
 struct Shape {
   Index m, n;
 };
-
-/// Right-hand sides: a random one, half of it, one of another size, zeros, and random ones of other sizes.
-template <Scalar T>
-Element<T> right_hand_sides() {
-  const Element<T> random = random_elements<T>(11);
-  return [=](Index i, Index j) {
-    if (j == 3) return T(0);
-    const Real<T> size = j == 2 ? Real<T>(1e-3) : j > 3 ? Real<T>(100) : Real<T>(1);
-    return j == 1 ? Real<T>(0.5) * random(i, 0) : size * random(i, j);
-  };
-}
-
-/// The x that minimises ‖A x − b‖² + D²‖x‖², with ‖x‖ and ‖b − Ax‖. With D = 0 it is the shortest.
-template <Scalar T>
-struct Filtered {
-  std::vector<Accumulator<T>> x;
-  double x_norm = 0, residual_norm = 0;
-
-  Filtered(const KnownSpectrum<T>& A, const std::vector<double>& values, const Element<T>& b, Index column,
-           double damp)
-      : x(static_cast<std::size_t>(A.cols())) {
-    double squares = 0, outside = 0, rest = 0;
-    for (Index i = 0; i < A.rows(); ++i) outside += std::norm(Accumulator<T>(b(i, column)));
-    for (Index k = 0; k < static_cast<Index>(values.size()); ++k) {
-      const double value = values[static_cast<std::size_t>(k)];
-      Accumulator<T> dot = 0;
-      for (Index i = 0; i < A.rows(); ++i)
-        dot += conjugate(Accumulator<T>(A.left(i, k))) * Accumulator<T>(b(i, column));
-      outside -= std::norm(dot);
-      if (value == 0) {
-        rest += std::norm(dot);
-        continue;
-      }
-      const double filter = value * value / (value * value + damp * damp);
-      rest += std::norm((1 - filter) * dot);
-      squares += std::norm(filter / value * dot);
-      for (Index j = 0; j < A.cols(); ++j)
-        x[static_cast<std::size_t>(j)] += filter / value * dot * Accumulator<T>(A.right(j, k));
-    }
-    x_norm = std::sqrt(squares);
-    residual_norm = std::sqrt(rest + std::max(outside, 0.0));
-  }
-};
-
-template <Scalar T>
-DistMatrix<T> filled(const Space& space, Index columns, const Element<T>& element) {
-  DistMatrix<T> B(space.grid, space.layout(columns));
-  B.fill(element);
-  return B;
-}
 
 }  // namespace
 
@@ -356,97 +304,6 @@ TEST_CASE("GCV in a space chooses what the exact trace chooses") {
     const std::vector<DampingCurve> within = space.curves(DampingRule::discrepancy, noises);
     for (std::size_t j = 0; j < within.size(); ++j) CHECK(within[j].chosen == largest[j]);
     CHECK_THROWS_AS(SolutionSpace<T>(A, B, {.damps = damps}).curves(DampingRule::gcv), UsageError);
-  }
-}
-
-TEMPLATE_TEST_CASE("A space comes back from its files on any grid", "", float, double, std::complex<float>,
-                   std::complex<double>) {
-  using T = TestType;
-  const Index m = 45, n = 40, columns = 6;
-  const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
-  const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-9;
-  const ScratchFolder folder;
-  const std::vector<GridPtr> grids = compact_grids();
-  const auto directory_of = [&](std::size_t k) { return folder.file("space-" + std::to_string(k)); };
-  const auto bits_of = [](const std::vector<DampingCurve>& curves) {
-    std::vector<double> numbers;
-    for (const DampingCurve& curve : curves)
-      for (const CurvePoint& point : curve.points)
-        numbers.insert(numbers.end(), {point.damp, point.residual_norm, point.x_norm});
-    return numbers;
-  };
-  std::vector<std::vector<double>> curves(grids.size());
-  for (std::size_t k = 0; k < grids.size(); ++k) {
-    const OperatorPtr<T> A = dense_operator<T>(grids[k], Algorithm::stationary_a, matrix);
-    const SolutionSpace<T> space(A, filled(A->range(), columns, right_hand_sides<T>()),
-                                 {.damps = {1, 0.03, 0.1}, .tolerance = tolerance, .has_probe = true});
-    space.save(directory_of(k));
-    curves[k] = bits_of(space.curves(DampingRule::gcv));
-  }
-  for (std::size_t k = 0; k < grids.size(); ++k) {
-    for (const GridPtr& grid : grids) {
-      CAPTURE(k, describe(*grids[k]), describe(*grid));
-      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
-      world().barrier();
-      const SolutionSpace<T> space(A, directory_of(k));
-      if (!grid->is_member()) {
-        CHECK(space.curves().empty());
-        continue;
-      }
-      CHECK(space.end() == SpaceEnd::converged);
-      if (grids[k]->is_member()) CHECK(bits_of(space.curves(DampingRule::gcv)) == curves[k]);
-      const DistMatrix<T> B = filled(A->range(), columns, right_hand_sides<T>());
-      DistMatrix<T> X(grid, A->domain().layout(columns));
-      const SolveOptions options{.tolerance = tolerance, .damp = 0.1};
-      for (const bool knows_data : {true, false}) {
-        for (const ColumnReport& column :
-             (knows_data ? space.solve(B, X, options) : space.solve_others(B, X, options)).columns) {
-          CHECK(column.reason == StopReason::converged);
-          CHECK(column.iterations == 0);
-        }
-        const std::vector<T> whole = everywhere(X);
-        for (Index j = 0; j < columns; ++j) {
-          const Filtered<T> exact(matrix, geometric(n, 30), right_hand_sides<T>(), j, 0.1);
-          double error = 0;
-          for (Index i = 0; i < n; ++i)
-            error += std::norm(Accumulator<T>(whole[static_cast<std::size_t>(i + j * n)]) -
-                               exact.x[static_cast<std::size_t>(i)]);
-          CHECK(std::sqrt(error) <= 100 * tolerance * (exact.x_norm + exact.residual_norm));
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("A space is neither written over another nor read for another operator") {
-  using T = double;
-  const Index n = 10;
-  const KnownSpectrum<T> matrix(12, n, geometric(n, 10)), other(12, n, geometric(n, 11));
-  const ScratchFolder folder;
-  for (const GridPtr& grid : compact_grids()) {
-    const std::string directory = folder.file(describe(*grid));
-    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
-    const SolutionSpace<T> space(A, filled(A->range(), 2, random_elements<T>(1)), {.damps = {1}});
-    space.save(directory);
-    world().barrier();
-    if (!grid->is_member()) continue;
-    CHECK_THROWS_AS(space.save(directory), OutputError);
-    CHECK_THROWS_AS(SolutionSpace<T>(A, folder.file("nowhere")), InputError);
-    CHECK_THROWS_AS(SolutionSpace<T>(dense_operator<T>(grid, Algorithm::stationary_a, other), directory),
-                    InputError);
-    CHECK_THROWS_AS(SolutionSpace<float>(dense_operator<float>(grid, Algorithm::stationary_a,
-                                                               KnownSpectrum<float>(12, n, geometric(n, 10))),
-                                         directory),
-                    InputError);
-    CHECK_NOTHROW(SolutionSpace<T>(A, directory));
-    if (grid->comm().rank() == 0) {
-      std::fstream file(directory + "/generation-1/vectors-0.npy",
-                        std::ios::in | std::ios::out | std::ios::binary);
-      file.seekp(-8, std::ios::end);
-      file.write("damaged!", 8);
-    }
-    grid->comm().barrier();
-    CHECK_THROWS_AS(SolutionSpace<T>(A, directory), InputError);
   }
 }
 

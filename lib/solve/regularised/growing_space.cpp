@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/regularised/growing_space.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "io/checkpoint_files.hpp"
+#include "ops/operator/library_operator.hpp"
+#include "solve/checkpoint/fingerprint.hpp"
+#include "solve/option_checks.hpp"
+
+namespace gridlops {
+
+namespace {
+
+// What a saved space consists of, besides the vectors.
+constexpr const char *description_fact = "problem", *steps_fact = "iteration", *numbers_file = "numbers";
+
+}  // namespace
+
+template <Scalar T>
+GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options)
+    : A_(std::move(A)),
+      options_(options),
+      tolerance_(options.tolerance.value_or(default_tolerance(scalar_type_of<T>))),
+      blocks_(*A_) {
+  const CheckpointOptions& saving = options_.checkpoint;
+  agree(B.grid(), "SolutionSpace", [&](Agreement& agreement) {
+    describe_operator(agreement, *A_);
+    describe_matrix(agreement, "B", B);
+    agreement.on("the tolerance", tolerance_)
+        .on("the largest dimension", options.max_dimension)
+        .on("the probe", options.has_probe)
+        .on("who stops it", options.stops ? "the caller" : "nobody")
+        .on("the directory for checkpoints", saving.directory)
+        .on("the checkpoint to go on from", saving.restart);
+    for (const double damp : options.damps) agreement.on("a damping", damp);
+    A_->range().require_contains(B, "SolutionSpace: B");
+    require_uncut_columns();
+    require<UsageError>(!options.damps.empty(), "SolutionSpace: there is no damping; 0 is one");
+    for (const double damp : options.damps)
+      require<UsageError>(damp >= 0 && std::isfinite(damp), "SolutionSpace: a damping is ", damp,
+                          "; it must be a finite number ≥ 0");
+    require<UsageError>(tolerance_ >= 0 && std::isfinite(tolerance_), "SolutionSpace: the tolerance is ",
+                        tolerance_, "; it must be a finite number ≥ 0");
+    require<UsageError>(options.max_dimension >= 0, "SolutionSpace: max_dimension is ", options.max_dimension,
+                        "; it must be ≥ 0");
+    check_options(saving);
+  });
+  if (!B.grid()->is_member()) return;
+  const TraceRegion region("solution space");
+  std::optional<CheckpointDirectory> lock;
+  if (!saving.directory.empty()) lock.emplace(comm(), saving.directory, saving.restart);
+  fingerprint_of_B_ = fingerprint(A_->range(), B);
+  if (saving.restart.empty()) {
+    begin(B);
+  } else {
+    go_on(saving.restart);
+  }
+  grow();
+  if (lock) write(saving.directory);
+}
+
+template <Scalar T>
+GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const std::string& directory)
+    : A_(std::move(A)), blocks_(*A_) {
+  const auto& grid = A_->domain().grid;
+  agree(grid, "SolutionSpace", [&](Agreement& agreement) {
+    describe_operator(agreement, *A_);
+    agreement.on("the directory", directory);
+    require_uncut_columns();
+  });
+  if (!grid->is_member()) return;
+  load(directory);
+  evaluate();
+}
+
+template <Scalar T>
+void GrowingSpace<T>::require_uncut_columns() const {
+  const Space& space = A_->domain();
+  require<ShapeError>(space.grid->parts(space.columns) == 1,
+                      "SolutionSpace: right-hand sides that share a space must lie together, but the "
+                      "operator's are cut along ",
+                      name_of(space.columns), " into ", space.grid->parts(space.columns),
+                      " parts; make it with Algorithm::stationary_a");
+}
+
+template <Scalar T>
+void GrowingSpace<T>::begin(const ConstDistMatrix<T>& B) {
+  FailureScope failures;
+  if (!blocks_.begin(B, options_.has_probe)) end_ = SpaceEnd::non_finite;
+  const BlockScalars<S> scalars = projected().factored(0, smallest());
+  for (Index j = 0; j < columns(); ++j) references_.push_back(std::sqrt(scalars.gradient_squared(j)));
+}
+
+/// Takes the saved space for the options that are asked for now.
+template <Scalar T>
+void GrowingSpace<T>::go_on(const std::string& directory) {
+  const SpaceOptions asked = options_;
+  const std::vector<double> of_B = fingerprint_of_B_;
+  const double tolerance = tolerance_;
+  load(directory);
+  const std::string differs = difference_of_columns<T>(A_->range(), fingerprint_of_B_, of_B);
+  require<InputError>(differs.empty(), directory, " holds ", description(), " for other data: here ",
+                      differs);
+  require<InputError>(options_.has_probe == asked.has_probe, directory, " holds a space ",
+                      options_.has_probe ? "with" : "without", " the probe for gcv, and one ",
+                      asked.has_probe ? "with" : "without", " it is asked for");
+  options_ = asked;
+  tolerance_ = tolerance;
+}
+
+/// Lets the space grow until something ends it.
+template <Scalar T>
+void GrowingSpace<T>::grow() {
+  FailureScope failures;
+  std::optional<SpaceEnd> end;
+  if (end_ == SpaceEnd::non_finite) end = end_;  // its last blocks are spoilt
+  end_ = SpaceEnd::user_stop;                    // of what is saved before the end
+  // The smallest D converges last, but for rounding.
+  double watched = *std::min_element(options_.damps.begin(), options_.damps.end());
+  BlockScalars<S> scalars = projected().factored(watched, smallest());
+  while (!end) {
+    if (is_solved(scalars, watched)) {
+      evaluate();
+      if (const std::optional<double> unsolved = unsolved_damp()) {
+        watched = *unsolved;
+        scalars = projected().factored(watched, smallest());
+      } else {
+        end_ = SpaceEnd::converged;
+        return;
+      }
+    }
+    end = step(scalars);
+  }
+  end_ = *end;
+  evaluate();
+}
+
+/// Appends a block to the space, and to the factorisation of its small problem, unless something ends it.
+template <Scalar T>
+std::optional<SpaceEnd> GrowingSpace<T>::step(BlockScalars<S>& scalars) {
+  using Step = typename BlockBidiagonalisation<T>::Step;
+  if (options_.max_dimension > 0 && projected().dimension() + blocks_.next_width() > options_.max_dimension)
+    return SpaceEnd::dimension_limit;
+  if (answer_requests()) return SpaceEnd::user_stop;
+  const Step step = blocks_.grow();
+  if (step == Step::complete) return SpaceEnd::complete;
+  if (step == Step::non_finite) return SpaceEnd::non_finite;
+  blocks_.projected().follow(scalars, smallest());
+  return std::nullopt;
+}
+
+/// Saves the space if that is due, throws Suspended if it was requested, and returns whether the caller stops
+/// the space: on all ranks what any of them is asked for.
+template <Scalar T>
+bool GrowingSpace<T>::answer_requests() {
+  const CheckpointOptions& saving = options_.checkpoint;
+  const bool saves = !saving.directory.empty();
+  bool stops = false, suspends = false, is_due = false;
+  if (options_.stops || saves) {
+    FailureScope failures;
+    std::vector<double> asked(3, 0.0);
+    failures.run([&] {
+      asked[0] = options_.stops && options_.stops() ? 1 : 0;
+      asked[1] = saves && saving.requested && saving.requested() ? 1 : 0;
+      const std::chrono::duration<double> since = Clock::now() - last_save_;
+      asked[2] = comm().rank() == 0 && saving.every_seconds > 0 && since.count() >= saving.every_seconds;
+    });
+    failures.reduce(comm(), asked, ReductionOrder::any, ReduceOp::max);
+    stops = asked[0] > 0;
+    suspends = asked[1] > 0;
+    is_due = asked[2] > 0;
+  }
+  const Index steps = projected().steps();
+  is_due = is_due || (saving.every_iterations > 0 && steps > 0 && steps % saving.every_iterations == 0);
+  if (saves && (suspends || is_due)) write(saving.directory);
+  if (suspends)
+    throw Suspended(message("a space of ", projected().dimension(), " vectors was saved in ",
+                            saving.directory,
+                            " as asked, and grows no further; a restart goes on from there"));
+  return stops;
+}
+
+template <Scalar T>
+bool GrowingSpace<T>::is_solved(Index column, double damp, double damped_residual, double gradient) const {
+  return gradient <= std::max(0.5 * tolerance_ * references_[at(column)],
+                              epsilon * (blocks_.norm() + damp) * damped_residual);
+}
+
+template <Scalar T>
+bool GrowingSpace<T>::is_solved(const BlockScalars<S>& scalars, double damp) const {
+  for (Index j = 0; j < columns(); ++j)
+    if (!is_solved(j, damp, std::sqrt(scalars.residual_squared(j)), std::sqrt(scalars.gradient_squared(j))))
+      return false;
+  return true;
+}
+
+template <Scalar T>
+std::optional<double> GrowingSpace<T>::unsolved_damp() const {
+  std::size_t place = 0;
+  for (const double damp : options_.damps)
+    for (Index j = 0; j < columns(); ++j, ++place)
+      if (!is_solved(j, damp, std::hypot(norms_.residual[place], damp * norms_.x[place]),
+                     norms_.gradient[place]))
+        return damp;
+  return std::nullopt;
+}
+
+/// Computes the norms for all D, each on one rank.
+template <Scalar T>
+void GrowingSpace<T>::evaluate() {
+  const std::size_t each = at(columns()), all = options_.damps.size() * each;
+  std::vector<double> numbers(3 * all, 0.0);
+  FailureScope failures;
+  failures.run([&] {
+    for (std::size_t d = at(comm().rank()); d < options_.damps.size(); d += at(comm().size())) {
+      const auto solution = projected().solve(options_.damps[d], smallest());
+      const auto place = numbers.begin() + static_cast<std::ptrdiff_t>(d * each);
+      std::copy(solution.x.begin(), solution.x.end(), place);
+      std::copy(solution.residual.begin(), solution.residual.end(), place + static_cast<std::ptrdiff_t>(all));
+      std::copy(solution.gradient.begin(), solution.gradient.end(),
+                place + static_cast<std::ptrdiff_t>(2 * all));
+    }
+  });
+  failures.reduce(comm(), numbers);
+  const auto part = [&](std::size_t k) {
+    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(k * all);
+    return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(all));
+  };
+  norms_ = {part(0), part(1), part(2)};
+}
+
+/// What it is, for a checkpoint's manifest.
+template <Scalar T>
+std::string GrowingSpace<T>::description() const {
+  return message("a solution space of a ", A_->rows(), " x ", A_->cols(), " operator of ",
+                 name_of(scalar_type_of<T>));
+}
+
+/// Saves or loads all but the vectors, whose memory loading takes. The norms follow from the rest.
+template <Scalar T>
+void GrowingSpace<T>::visit(StateArchive& archive) {
+  archive.visit_list(options_.damps);
+  archive.visit(options_.has_probe, tolerance_, end_, blocks_);
+  archive.visit_list(references_);
+  archive.visit_list(fingerprint_of_B_);
+}
+
+/// Numbers that tell A from other operators.
+template <Scalar T>
+std::vector<double> GrowingSpace<T>::fingerprint_of_A() const {
+  return fingerprint(*A_, allocate_matrix<T>(A_->range().grid, A_->range().layout(uncut_columns(0))));
+}
+
+/// Loads what was saved for the same A.
+template <Scalar T>
+void GrowingSpace<T>::load(const std::string& directory) {
+  const CheckpointReader reader(A_->domain().grid, directory);
+  const auto& facts = reader.manifest().facts;
+  const auto found = facts.find(description_fact);
+  require<InputError>(found != facts.end() && found->second == description(), directory, " holds ",
+                      found == facts.end() ? "something else" : found->second, ", and not ", description());
+  StateArchive numbers(reader.read_numbers(numbers_file));
+  std::vector<double> of_A;
+  numbers.visit_list(of_A);
+  const std::string differs = difference(*A_, of_A, fingerprint_of_A());
+  require<InputError>(differs.empty(), directory, " holds ", description(), "; here is ", differs);
+  attempt(comm(), [&] { visit(numbers); });
+  for (NamedMatrix<T>& vectors : blocks_.vectors()) reader.read(vectors.name, vectors.matrix);
+}
+
+template <Scalar T>
+void GrowingSpace<T>::write(const std::string& directory) {
+  std::vector<double> of_A = fingerprint_of_A();
+  StateArchive numbers;
+  numbers.visit_list(of_A);
+  visit(numbers);
+  CheckpointWriter writer(A_->domain().grid, directory);
+  for (const NamedMatrix<T>& vectors : blocks_.vectors()) writer.write(vectors.name, vectors.matrix);
+  writer.write_numbers(numbers_file, numbers.numbers());
+  std::map<std::string, std::string> facts = options_.checkpoint.facts;
+  facts[description_fact] = description();
+  facts[steps_fact] = message(projected().steps());
+  writer.finish(std::move(facts));
+  last_save_ = Clock::now();
+}
+
+template <Scalar T>
+void GrowingSpace<T>::save(const std::string& directory) {
+  const auto& grid = A_->domain().grid;
+  agree(grid, "SolutionSpace::save", [&](Agreement& agreement) { agreement.on("the directory", directory); });
+  if (!grid->is_member()) return;
+  const CheckpointDirectory lock(comm(), directory, "");
+  write(directory);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class GrowingSpace<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

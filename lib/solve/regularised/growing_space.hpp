@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gridlops/solve/solution_space.hpp"
+#include "solve/methods/block_bidiagonalisation.hpp"
+
+namespace gridlops {
+
+/// The space of a SolutionSpace: how it grows, and is kept in files. Its norms are those of the columns of B
+/// times powers of two, blocks().powers(). Idle ranks have none of it.
+template <Scalar T>
+class GrowingSpace {
+ public:
+  /// Grows from B, or from what options.checkpoint.restart names (collective over the grid).
+  GrowingSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, const SpaceOptions& options);
+  /// Takes what was saved in a directory as it is (collective over A's grid).
+  GrowingSpace(OperatorPtr<T> A, const std::string& directory);
+
+  /// Collective over the grid.
+  void save(const std::string& directory);
+
+  /// The norms of x, of the residual and of the gradient for each D and column, D by D.
+  struct Norms {
+    std::vector<double> x, residual, gradient;
+  };
+
+  const OperatorPtr<T>& A() const { return A_; }
+  BlockBidiagonalisation<T>& blocks() { return blocks_; }
+  const ProjectedProblem<Accumulator<T>>& projected() const { return blocks_.projected(); }
+  const std::vector<double>& damps() const { return options_.damps; }
+  bool has_probe() const { return options_.has_probe; }
+  double tolerance() const { return tolerance_; }
+  SpaceEnd end() const { return end_; }
+  const Norms& norms() const { return norms_; }
+  const std::vector<double>& fingerprint_of_B() const { return fingerprint_of_B_; }
+  /// The columns of B, and the probe.
+  Index columns() const { return std::ssize(blocks_.powers()); }
+  /// Vectors that A makes no longer than this are rounding.
+  double smallest() const { return epsilon * blocks_.norm(); }
+  /// Whether the gradient is within half the tolerance, which leaves the rest to rounding, or is rounding.
+  bool is_solved(Index column, double damp, double damped_residual, double gradient) const;
+
+ private:
+  using S = Accumulator<T>;
+  using Clock = std::chrono::steady_clock;
+  static constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+
+  Communicator& comm() const { return A_->domain().grid->comm(); }
+  void require_uncut_columns() const;
+  std::string description() const;
+  void begin(const ConstDistMatrix<T>& B);
+  void go_on(const std::string& directory);
+  void grow();
+  std::optional<SpaceEnd> step(BlockScalars<S>& scalars);
+  bool answer_requests();
+  bool is_solved(const BlockScalars<S>& scalars, double damp) const;
+  std::optional<double> unsolved_damp() const;
+  void evaluate();
+  void visit(StateArchive& archive);
+  void load(const std::string& directory);
+  std::vector<double> fingerprint_of_A() const;
+  void write(const std::string& directory);
+
+  const OperatorPtr<T> A_;
+  SpaceOptions options_;
+  double tolerance_ = 0;
+  BlockBidiagonalisation<T> blocks_;
+  std::vector<double> fingerprint_of_B_;
+  std::vector<double> references_;  // ‖Aᴴb‖
+  SpaceEnd end_ = SpaceEnd::user_stop;
+  Norms norms_;
+  Clock::time_point last_save_ = Clock::now();
+};
+
+}  // namespace gridlops

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A space that was saved is the same space: on any grid, for other data, and where it goes on growing.
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/solution_space.hpp"
+#include "io/npy_files.hpp"
+#include "support/filtered_solutions.hpp"
+#include "support/grids.hpp"
+#include "support/solution_checks.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+TEMPLATE_TEST_CASE("A space comes back from its files on any grid", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const Index m = 45, n = 40, columns = 6;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
+  const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-9;
+  const ScratchFolder folder;
+  const std::vector<GridPtr> grids = compact_grids();
+  const auto directory_of = [&](std::size_t k) { return folder.file("space-" + std::to_string(k)); };
+  const auto bits_of = [](const std::vector<DampingCurve>& curves) {
+    std::vector<double> numbers;
+    for (const DampingCurve& curve : curves)
+      for (const CurvePoint& point : curve.points)
+        numbers.insert(numbers.end(), {point.damp, point.residual_norm, point.x_norm});
+    return numbers;
+  };
+  std::vector<std::vector<double>> curves(grids.size());
+  for (std::size_t k = 0; k < grids.size(); ++k) {
+    const OperatorPtr<T> A = dense_operator<T>(grids[k], Algorithm::stationary_a, matrix);
+    const SolutionSpace<T> space(A, filled(A->range(), columns, right_hand_sides<T>()),
+                                 {.damps = {1, 0.03, 0.1}, .tolerance = tolerance, .has_probe = true});
+    space.save(directory_of(k));
+    curves[k] = bits_of(space.curves(DampingRule::gcv));
+  }
+  for (std::size_t k = 0; k < grids.size(); ++k) {
+    for (const GridPtr& grid : grids) {
+      CAPTURE(k, describe(*grids[k]), describe(*grid));
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+      world().barrier();
+      const SolutionSpace<T> space(A, directory_of(k));
+      if (!grid->is_member()) {
+        CHECK(space.curves().empty());
+        continue;
+      }
+      CHECK(space.end() == SpaceEnd::converged);
+      if (grids[k]->is_member()) CHECK(bits_of(space.curves(DampingRule::gcv)) == curves[k]);
+      const DistMatrix<T> B = filled(A->range(), columns, right_hand_sides<T>());
+      DistMatrix<T> X(grid, A->domain().layout(columns));
+      const SolveOptions options{.tolerance = tolerance, .damp = 0.1};
+      for (const bool knows_data : {true, false}) {
+        for (const ColumnReport& column :
+             (knows_data ? space.solve(B, X, options) : space.solve_others(B, X, options)).columns) {
+          CHECK(column.reason == StopReason::converged);
+          CHECK(column.iterations == 0);
+        }
+        const std::vector<T> whole = everywhere(X);
+        for (Index j = 0; j < columns; ++j) {
+          const Filtered<T> exact(matrix, geometric(n, 30), right_hand_sides<T>(), j, 0.1);
+          double error = 0;
+          for (Index i = 0; i < n; ++i)
+            error += std::norm(Accumulator<T>(whole[static_cast<std::size_t>(i + j * n)]) -
+                               exact.x[static_cast<std::size_t>(i)]);
+          CHECK(std::sqrt(error) <= 100 * tolerance * (exact.x_norm + exact.residual_norm));
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A space that was interrupted goes on, on any grid, also to other dampings", "", float,
+                   double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const Index m = 130, n = 120, columns = 6;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
+  const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-9;
+  const ScratchFolder folder;
+  const std::vector<GridPtr> grids = compact_grids();
+  const auto make = [&](const GridPtr& grid, const CheckpointOptions& checkpoint, double damp = 0.03) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    return SolutionSpace<T>(A, filled(A->range(), columns, right_hand_sides<T>()),
+                            {.damps = {1, damp}, .tolerance = tolerance, .checkpoint = checkpoint});
+  };
+  const auto solution_of = [&](const GridPtr& grid, const SolutionSpace<T>& space) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, right_hand_sides<T>());
+    DistMatrix<T> X(grid, A->domain().layout(columns));
+    for (const ColumnReport& column : space.solve(B, X, {.tolerance = tolerance, .damp = 0.03}).columns) {
+      CHECK(column.reason == StopReason::converged);
+      CHECK(column.iterations == 0);
+    }
+    return everywhere(X);
+  };
+  for (std::size_t k = 0; k < grids.size(); ++k) {
+    const std::string directory = folder.file("space-" + std::to_string(k));
+    int asked = 0;
+    const auto in_third_step = [&asked] { return ++asked == 3; };
+    const auto interrupted = [&] {
+      make(grids[k], {.directory = directory, .every_iterations = 2, .requested = in_third_step});
+    };
+    if (grids[k]->is_member()) {
+      CHECK_THROWS_AS(interrupted(), Suspended);
+    } else {
+      interrupted();
+    }
+    world().barrier();
+    for (const GridPtr& grid : grids) {
+      CAPTURE(describe(*grids[k]), describe(*grid));
+      if (!grid->is_member()) {
+        make(grid, {.restart = directory});
+        continue;
+      }
+      const SolutionSpace<T> whole = make(grid, {}), resumed = make(grid, {.restart = directory});
+      CHECK(resumed.end() == SpaceEnd::converged);
+      CHECK(resumed.dimension() == whole.dimension());
+      CHECK(resumed.products() == whole.products());
+      const std::vector<T> expected = solution_of(grid, whole), found = solution_of(grid, resumed);
+      if (grid == grids[k]) CHECK(found == expected);
+      // What it has is less than it needs for this D; the larger one has no need of more.
+      const SolutionSpace<T> begun(dense_operator<T>(grid, Algorithm::stationary_a, matrix), directory);
+      CHECK(begun.end() == SpaceEnd::user_stop);
+      CHECK(begun.dimension() < whole.dimension());
+      CHECK(begun.curves().front().points[1].reason == StopReason::iteration_limit);
+      CHECK(make(grid, {.restart = directory}, 0.3).dimension() < whole.dimension());
+    }
+    world().barrier();
+    // A space that has ended goes on, too, where it was kept.
+    make(grids[k], {.directory = directory, .restart = directory}, 0.3);
+    world().barrier();
+    if (!grids[k]->is_member()) continue;
+    const SolutionSpace<T> more = make(grids[k], {.restart = directory});
+    CHECK(more.end() == SpaceEnd::converged);
+    solution_of(grids[k], more);
+  }
+}
+
+TEST_CASE("A space goes on for the problem that it was begun for, and no other") {
+  using T = double;
+  const Index n = 40;
+  const KnownSpectrum<T> matrix(50, n, geometric(n, 10)), other(50, n, geometric(n, 11));
+  const ScratchFolder folder;
+  for (const GridPtr& grid : compact_grids()) {
+    const std::string directory = folder.file(describe(*grid));
+    const auto make = [&](const KnownSpectrum<T>& of, std::uint64_t seed, const SpaceOptions& options) {
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, of);
+      return SolutionSpace<T>(A, filled(A->range(), 2, random_elements<T>(seed)), options);
+    };
+    make(matrix, 1, {.damps = {1}, .checkpoint = {.directory = directory}});
+    world().barrier();
+    if (!grid->is_member()) continue;
+    const CheckpointOptions restart{.restart = directory};
+    CHECK_NOTHROW(make(matrix, 1, {.damps = {0.1}, .checkpoint = restart}));
+    CHECK_THROWS_AS(make(matrix, 2, {.damps = {0.1}, .checkpoint = restart}), InputError);
+    CHECK_THROWS_AS(make(other, 1, {.damps = {0.1}, .checkpoint = restart}), InputError);
+    CHECK_THROWS_AS(make(matrix, 1, {.damps = {0.1}, .has_probe = true, .checkpoint = restart}), InputError);
+    CHECK_THROWS_AS(make(matrix, 1, {.damps = {0.1}, .checkpoint = {.directory = directory}}), OutputError);
+    CHECK_THROWS_AS(make(matrix, 1, {.damps = {0.1}, .checkpoint = {.every_seconds = -1}}), UsageError);
+  }
+}
+
+TEST_CASE("Ranks without rows have the same space") {
+  using T = double;
+  const Index n = 140;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    std::vector<Index> sizes(static_cast<std::size_t>(grid->comm().size()), 0);
+    sizes.back() = n;
+    DistMatrix<T> d(grid, {{Axis::all, Partition::with_sizes(sizes)}, Cut::uncut(1)});
+    d.fill([](Index i, Index) { return 1 / (1 + 0.5 * static_cast<double>(i)); });
+    const OperatorPtr<T> A = diagonal(std::move(d));
+    const DistMatrix<T> B = filled(A->range(), 3, random_elements<T>(4));
+    const SolutionSpace<T> space(A, B, {.damps = {0.01}, .tolerance = 1e-9});
+    CHECK(space.dimension() > 64);  // in several buffers
+    space.save(folder.file(describe(*grid)));
+    grid->comm().barrier();
+    const SolutionSpace<T> again(A, folder.file(describe(*grid)));
+    DistMatrix<T> X(grid, A->domain().layout(3));
+    for (const ColumnReport& column : again.solve_others(B, X, {.tolerance = 1e-6, .damp = 0.01}).columns) {
+      CHECK(column.reason == StopReason::converged);
+      CHECK(column.iterations == 0);
+    }
+  }
+}
+
+TEST_CASE("A space is neither written over another nor read for another operator") {
+  using T = double;
+  const Index n = 10;
+  const KnownSpectrum<T> matrix(12, n, geometric(n, 10)), other(12, n, geometric(n, 11));
+  const ScratchFolder folder;
+  for (const GridPtr& grid : compact_grids()) {
+    const std::string directory = folder.file(describe(*grid));
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const SolutionSpace<T> space(A, filled(A->range(), 2, random_elements<T>(1)), {.damps = {1}});
+    space.save(directory);
+    world().barrier();
+    if (!grid->is_member()) continue;
+    CHECK_THROWS_AS(space.save(directory), OutputError);
+    CHECK_THROWS_AS(SolutionSpace<T>(A, folder.file("nowhere")), InputError);
+    CHECK_THROWS_AS(SolutionSpace<T>(dense_operator<T>(grid, Algorithm::stationary_a, other), directory),
+                    InputError);
+    CHECK_THROWS_AS(SolutionSpace<float>(dense_operator<float>(grid, Algorithm::stationary_a,
+                                                               KnownSpectrum<float>(12, n, geometric(n, 10))),
+                                         directory),
+                    InputError);
+    CHECK_NOTHROW(SolutionSpace<T>(A, directory));
+    if (grid->comm().rank() == 0) {
+      std::fstream file(directory + "/generation-1/vectors-0.npy",
+                        std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(-8, std::ios::end);
+      file.write("damaged!", 8);
+    }
+    grid->comm().barrier();
+    CHECK_THROWS_AS(SolutionSpace<T>(A, directory), InputError);
+  }
+}
