@@ -25,6 +25,13 @@ def integers(seed, shape, name, largest=2):
     return real + 1j * rng.integers(-largest, largest + 1, shape) if is_complex(name) else real
 
 
+def uneven_parts(total, count, seed):
+    """The sizes of parts of a whole, some of them often empty."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(count, rng.integers(1, count + 1), replace=False)
+    return np.bincount(rng.choice(chosen, total), minlength=count).tolist()
+
+
 def orthonormal(seed, rows, cols, name):
     return np.linalg.qr(random(seed, (rows, cols), name))[0] if cols else np.zeros((rows, 0))
 

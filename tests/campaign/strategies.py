@@ -65,7 +65,7 @@ def ways(draw, ranks, solver):
     return {"ranks": ranks, "grid": grid, "algorithm": algorithm,
             "transport": draw(one_of("mpi", "chain", "shared", "one-sided", "mixed", "auto")),
             "storage": draw(one_of("columns", "packed")) if algorithm == "stationary-a" else "columns",
-            "panel": draw(one_of(0, 1, 3)), "column_stable": draw(st.booleans())}
+            "panel": draw(one_of(0, 1, 3)), "column_stable": draw(st.booleans()), "cuts": draw(seeds) if draw(one_in(3)) else None}
 
 
 @st.composite
@@ -86,8 +86,7 @@ def changes(draw):
     """A that the caller changes in place between two products, in two ways to compute them."""
     rows, cols = draw(shapes(False))
     return {"area": "change", "type": draw(one_of("f64", "f32", "c128", "c64")), "rows": rows, "cols": cols, "seed": draw(seeds),
-            "columns": draw(one_of(1, 3, 20)), "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls")),
-            "other": draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls"))}
+            "columns": draw(one_of(1, 3, 20)), **{name: {**draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls")), "cuts": None} for name in ("how", "other")}}
 
 
 def all_solves():
@@ -213,7 +212,7 @@ def leaves(has_dims, algorithms):
         kinds.append(st.fixed_dictionaries({"kind": st.just("slices"), "seed": seeds, "cuts": st.lists(st.integers(0, 99), max_size=4),
                                             "rows": st.lists(st.integers(0, 6), min_size=5, max_size=5), "groups": st.lists(group, max_size=4)}))
     if has_dims:
-        kinds += [st.fixed_dictionaries({"kind": st.just("recut"), "cut": st.integers(0, 2)}),
+        kinds += [st.fixed_dictionaries({"kind": st.just("recut"), "cut": st.integers(0, 2), "uneven": st.none() | seeds}),
                   st.fixed_dictionaries({"kind": one_of("first_derivative", "second_derivative", "laplacian", "gradient"), **differences}),
                   st.fixed_dictionaries({"kind": st.just("convolution"), **dims, "centre": st.integers(0, 4),
                                          "filter": st.lists(st.integers(-2, 2).map(float), min_size=1, max_size=5)}),

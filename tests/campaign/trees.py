@@ -6,6 +6,7 @@ gives the rows of spaces. Parts are measured, by a product with the identity; wh
 import gridlops as gl
 import numpy as np
 from mpi4py import MPI
+from problems import uneven_parts
 
 COMM = MPI.COMM_WORLD
 
@@ -112,7 +113,12 @@ class Garden:
 
     def recut(self, node, space):
         cut = node["cut"] % len(space.sizes)
-        other = gl.Space.array(self.grid, space.sizes, cut, axis=space.rows.axis, columns=space.columns)
+        if node["uneven"] is None:
+            other = gl.Space.array(self.grid, space.sizes, cut, axis=space.rows.axis, columns=space.columns)
+        else:
+            parts = [[size] for size in space.sizes]
+            parts[cut] = uneven_parts(space.sizes[cut], len(space.rows.sizes), node["uneven"])
+            other = gl.Space.array_with_cuts(self.grid, parts, axis=space.rows.axis, columns=space.columns)
         return self.leaf(gl.identity(other, space, dtype=self.dtype))
 
     def first_derivative(self, node, space):

@@ -17,7 +17,7 @@ mpi4py.rc.thread_level = "serialized"  # Open MPI has windows by messages where 
 import gridlops as gl  # noqa: E402
 import numpy as np  # noqa: E402
 import trees  # noqa: E402
-from problems import HERMITIAN  # noqa: E402
+from problems import HERMITIAN, uneven_parts  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
 COMM = MPI.COMM_WORLD
@@ -47,7 +47,21 @@ def matrix_operator(grid, request):
     op = gl.matrix_mult(matrix, how["algorithm"], panel=how["panel"], column_stable=how["column_stable"], storage=how["storage"])
     if request["solver"] in HERMITIAN and op.domain != op.range:
         op = gl.identity(op.domain, op.range, dtype=op.dtype) @ op
-    return op, matrix
+    return with_cuts(op, how["cuts"]), matrix
+
+
+def with_cuts(op, seed):
+    """The operator from and to spaces whose rows are cut unevenly, so that ranks may have none; without a seed as it is."""
+    if seed is None:
+        return op
+
+    def recut(space, seed):
+        rows = gl.Cut(space.rows.axis, uneven_parts(space.dimension, len(space.rows.sizes), seed))
+        return gl.Space(op.grid, rows, space.columns)
+
+    models = recut(op.domain, seed)
+    data = models if op.range == op.domain else recut(op.range, seed + 1)
+    return gl.identity(data, op.range, dtype=op.dtype) @ op @ gl.identity(op.domain, models, dtype=op.dtype)
 
 
 def solve(request):
