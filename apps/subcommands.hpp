@@ -38,6 +38,7 @@ struct SweepArguments {
   std::optional<double> noise;
   std::string save = "all";  ///< or "chosen"
   std::string curve;
+  Index space_dimension = 0;  ///< as SpaceOptions::max_dimension
 
   bool in_space() const { return way == "space"; }
 };

@@ -13,13 +13,11 @@ namespace gridlops::program {
 
 namespace {
 
-constexpr std::array<const char*, 7> labels{"matrix",
-                                            "right-hand sides",
-                                            "solution",
-                                            "solver's vectors",
-                                            "products' panels",
-                                            "memory in all",
-                                            "received in products, per iteration"};
+enum Row { matrix, data, solution, vectors, panels, space, in_all, received };
+constexpr std::array<const char*, 8> labels{"matrix",           "right-hand sides",
+                                            "solution",         "solver's vectors",
+                                            "products' panels", "vectors of the space, at most",
+                                            "memory in all",    "received in products, per iteration"};
 using MemoryRow = std::array<Index, labels.size()>;
 
 /// The bytes that the rank at (row, col) needs and receives.
@@ -31,13 +29,14 @@ class RankPlan {
   MemoryRow bytes() const {
     const ProductShape& shape = plan_.shape;
     MemoryRow r{};
-    r[0] = block(plan_.matrix);
-    r[1] = block(plan_.range.layout(shape.nrhs));
-    r[2] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
-    r[3] = solver_workspace();
-    r[4] = products_workspace();
-    for (std::size_t k = 0; k < 5; ++k) r[5] += r[k];
-    r[6] = received_per_iteration();
+    r[matrix] = block(plan_.matrix);
+    r[data] = block(plan_.range.layout(shape.nrhs));
+    r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
+    r[vectors] = solver_workspace();
+    r[panels] = products_workspace();
+    if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
+    for (std::size_t k = 0; k < in_all; ++k) r[in_all] += r[k];
+    r[received] = received_per_iteration();
     return r;
   }
 
@@ -107,7 +106,7 @@ class RankPlan {
 
 }  // namespace
 
-Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[5]; }
+Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[in_all]; }
 
 std::string plan_text(const PlannedSolve& plan) {
   const ProcessGrid& grid = *plan.range.grid;
@@ -124,7 +123,8 @@ std::string plan_text(const PlannedSolve& plan) {
   }
   std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");
   for (std::size_t k = 0; k < labels.size(); ++k)
-    text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
+    if (k != space || plan.space_bytes)
+      text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
   return text;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "gridlops/ops/cost_model.hpp"
@@ -22,6 +23,7 @@ struct PlannedSolve {
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;
+  std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
 };
 
 /// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that

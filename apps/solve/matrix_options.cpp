@@ -132,6 +132,11 @@ class SolveCommand {
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);
+    options
+        .whole("--space-dimension", sweep.space_dimension, "N", 1,
+               "with --sweep space the most vectors that it has: columns that need more take iterations "
+               "[the columns of A]")
+        ->needs(choose);
     choose->needs(damps);
     return damps;
   }

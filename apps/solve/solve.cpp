@@ -51,11 +51,18 @@ void print_plan(const SolveTask& task) {
   DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
   const OperatorPtr<T> product = make_product(task, std::move(A));
   const OperatorPtr<T> op = make_operator(task, product);
+  const auto space_at = [&](int row, int col) {
+    const SweepArguments& sweep = task.arguments.sweep;
+    const Index limit = sweep.space_dimension > 0 ? std::min(sweep.space_dimension, op->cols()) : op->cols();
+    const Index columns = task.shape.nrhs + (sweep.rule == DampingRule::gcv ? 1 : 0);
+    return solution_space_bytes(*op, columns, limit, row, col);
+  };
   print(plan_text({task.arguments.solver, task.iteration.algorithm, task.shape, task.arguments.product.panel,
                    task.arguments.options.batch, task.iteration.one_pass, task.arguments.is_damped(),
-                   task.X0.has_value(), is_scaled(task.arguments), !task.arguments.variances.empty(),
-                   task.arguments.options.guard > 0, layout, product->range(), op->range(), op->domain(),
-                   task.iteration.storage}));
+                   task.X0.has_value() || task.sweep.in_space, is_scaled(task.arguments),
+                   !task.arguments.variances.empty(), task.arguments.options.guard > 0, layout,
+                   product->range(), op->range(), op->domain(), task.iteration.storage,
+                   task.sweep.in_space ? space_at : std::function<Index(int, int)>()}));
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -113,6 +120,7 @@ std::optional<SolutionSpace<T>> make_space(const SolveTask& task, const Operator
   return SolutionSpace<T>(A, B,
                           {.damps = task.sweep.damps,
                            .tolerance = tolerance.one_or(0),
+                           .max_dimension = arguments.sweep.space_dimension,
                            .has_probe = arguments.sweep.rule == DampingRule::gcv,
                            .checkpoint = checkpoint_options(task, 0)});
 }

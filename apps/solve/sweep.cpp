@@ -109,6 +109,8 @@ void check_sweep(const SolveArguments& arguments) {
                                  name_of(solver)));
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
+  if (!arguments.sweep.in_space() && arguments.sweep.space_dimension > 0)
+    throw UsageError("--space-dimension needs --sweep space, which makes the space");
   if (arguments.sweep.in_space() && rule == DampingRule::none)
     throw UsageError("--sweep space needs --choose: X has one solution for each right-hand side");
 }
@@ -125,7 +127,7 @@ void check_space(const SolveArguments& arguments) {
                     "a space lie together",
                     asked, name_of(algorithm)));
   const std::vector<std::pair<const char*, bool>> excluded{
-      {"--dry-run", arguments.dry_run},  // nobody knows the size of a space before it is made
+      {"--dry-run", !arguments.sweep.in_space() && arguments.dry_run},
       {"--initial", !arguments.initial.empty()},
       {"--tolerances", arguments.sweep.in_space() && !arguments.tolerances.empty()},
       {"--precondition", arguments.precondition != "none"},

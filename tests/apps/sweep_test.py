@@ -281,10 +281,24 @@ def check_space(suite, full):
     columns = json.loads((suite.folder / "r.json").read_text(encoding="utf-8"))["columns"]
     suite.check(all(np.isclose(column["damp"], 3e-3) for column in columns), columns)
     for words, text in ((["--solver", "lsqr"], "--sweep space is for cgls, not for lsqr"), (["--choose", "none"], "none"),
-                        (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--dry-run"], "--sweep space and --dry-run exclude each other"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
+                        (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--space-dimension", "0"], "--space-dimension"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
                         (["--initial", f"{problem.name}_b.npy"], "--sweep space and --initial exclude each other")):
         run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space", *([] if "--choose" in words else ["--choose", "lcurve"]), *words))
         suite.check(run.status == 2 and text in run.errors, words, run.status, run.errors)
+    words = problem.words("limited.npy", "--damps", RANGE, "--sweep", "space", "--choose", "lcurve", "--space-dimension", "6", "--report", "r.json")
+    run = suite.run(*words)  # curves of so few vectors have no corner
+    if suite.succeeded(run, status=1):
+        found = suite.report("r.json", "solve", 1, (1, 1))["sweep"]["space"]
+        suite.check(found["end"] == "dimension_limit" and found["dimension"] <= 6, "limit", found)
+    run = suite.run(*words, "--dry-run")
+    # V has 6 vectors and a block of 3, in a buffer of 33; U and its candidate 3 each; then small matrices and a panel.
+    columns, item = 3, problem.A.dtype.itemsize
+    m, n = problem.A.shape
+    size = (33 * n + 2 * 33 * columns + n * columns + 2 * m * columns + 2 * columns * columns + m * columns) * item
+    line = next((line for line in run.output.splitlines() if line.startswith("vectors of the space")), "")
+    suite.check(run.status == 0 and line.split()[-2:] == [f"{size / 1024:.1f}", "KiB"], "memory of a space", size, line, run.output, run.errors)
+    run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--space-dimension", "6", "--choose", "lcurve"))
+    suite.check(run.status == 2 and "--space-dimension needs --sweep space" in run.errors, run.status, run.errors)
     run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space"))
     suite.check(run.status == 2 and "--sweep space needs --choose" in run.errors, run.status, run.errors)
 

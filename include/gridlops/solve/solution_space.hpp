@@ -101,4 +101,11 @@ class GRIDLOPS_EXPORT SolutionSpace {
   std::unique_ptr<GrowingSpace<T>> space_;
 };
 
+/// The bytes that a space with this many vectors keeps on the rank at (row, col) of the grid of A, for blocks
+/// of this many right-hand sides, with the probe. Blocks that lose columns may take a few more. Not
+/// collective.
+template <Scalar T>
+GRIDLOPS_EXPORT Index solution_space_bytes(const LinearOperator<T>& A, Index columns, Index vectors, int row,
+                                           int col);
+
 }  // namespace gridlops

@@ -14,8 +14,11 @@ namespace gridlops {
 namespace {
 
 constexpr int most_passes = 4;
-/// Blocks that are all kept share buffers of at least this many columns.
-constexpr Index least_buffer_columns = 32;
+/// Blocks of this many columns that are all kept share buffers of whole blocks, 32 columns or more.
+constexpr Index buffer_columns(Index columns) {
+  constexpr Index least = 32;
+  return columns == 0 ? least : columns * ((least + columns - 1) / columns);
+}
 
 template <Scalar T>
 constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
@@ -62,7 +65,7 @@ void BlockBasis<T>::reserve(Index columns) {
     for (const Part& part : parts()) part.buffer->reserve(backend, part.elements(rows, columns));
     return;
   }
-  const Index most = std::max(columns, least_buffer_columns);
+  const Index most = buffer_columns(columns);
   reserve_products(columns);
   panel_.reserve(backend, std::min(most_panel_rows(), rows) * columns);
   if (blocks_.empty() || filled_.back() + columns > capacities_.back()) {
@@ -76,10 +79,20 @@ void BlockBasis<T>::reserve(Index columns) {
 template <Scalar T>
 void BlockBasis<T>::reserve_products(Index columns) {
   const auto& backend = space_.grid->backend();
-  Index most = std::max(columns, least_buffer_columns);
+  Index most = buffer_columns(columns);
   for (const Index filled : filled_) most = std::max(most, filled);
   factor_.reserve(backend, most * columns);
   products_.reserve(backend, most * columns);
+}
+
+template <Scalar T>
+Index BlockBasis<T>::elements_at(int row, int col, Index columns, Index vectors) const {
+  const Index rows = space_.layout(uncut_columns(columns)).row_range(*space_.grid, row, col).size;
+  const Index panel = std::min(most_panel_rows(), rows) * columns;
+  if (keeps_ == Keeps::last_block) return 2 * rows * columns + 2 * columns * columns + panel;
+  const Index of_buffer = buffer_columns(columns), with_block = vectors + columns;
+  const Index buffers = (with_block + of_buffer - 1) / of_buffer;
+  return buffers * of_buffer * rows + 2 * of_buffer * columns + panel;
 }
 
 template <Scalar T>

@@ -31,6 +31,9 @@ class BlockBasis {
   void describe(const char* name, std::vector<Space> stack, MethodState<T>& state);
   /// Takes the memory for blocks with this many columns; where all are kept, for one more.
   void reserve(Index columns);
+  /// The elements that the basis takes on the rank at (row, col) where all blocks are kept, once it has this
+  /// many vectors before the last block, in blocks with this many columns; or where only the last is kept.
+  Index elements_at(int row, int col, Index columns, Index vectors) const;
 
   Index width() const { return width_; }
   DistMatrix<T> block() { return matrix(block_, width_); }

@@ -36,6 +36,11 @@ class BlockBidiagonalisation {
   }
   /// V and the last U, by the names that they have in files.
   std::vector<NamedMatrix<T>> vectors();
+  /// The elements that it takes on the rank at (row, col) for blocks with this many columns, once solutions
+  /// are made of this many vectors.
+  Index elements_at(int row, int col, Index columns, Index vectors) const {
+    return u_.elements_at(row, col, columns, 0) + v_.elements_at(row, col, columns, vectors);
+  }
   enum class Step { made, complete, non_finite };
   /// Makes the next U and V, unless there is none, or it is not finite.
   Step grow();

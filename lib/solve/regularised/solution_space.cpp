@@ -214,7 +214,14 @@ SolveReport SolutionSpace<T>::solve_others(const ConstDistMatrix<T>& B, DistMatr
   return finish(*space_, B, X, std::move(options));
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class SolutionSpace<T>;
+template <Scalar T>
+Index solution_space_bytes(const LinearOperator<T>& A, Index columns, Index vectors, int row, int col) {
+  return BlockBidiagonalisation<T>(A).elements_at(row, col, columns, vectors) * Index{sizeof(T)};
+}
+
+#define GRIDLOPS_INSTANTIATE(T)    \
+  template class SolutionSpace<T>; \
+  template Index solution_space_bytes(const LinearOperator<T>&, Index, Index, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

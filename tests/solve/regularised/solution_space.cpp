@@ -10,6 +10,7 @@
 #include "support/disagreements.hpp"
 #include "support/filtered_solutions.hpp"
 #include "support/grids.hpp"
+#include "support/metered_backend.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -304,6 +305,29 @@ TEST_CASE("GCV in a space chooses what the exact trace chooses") {
     const std::vector<DampingCurve> within = space.curves(DampingRule::discrepancy, noises);
     for (std::size_t j = 0; j < within.size(); ++j) CHECK(within[j].chosen == largest[j]);
     CHECK_THROWS_AS(SolutionSpace<T>(A, B, {.damps = damps}).curves(DampingRule::gcv), UsageError);
+  }
+}
+
+TEST_CASE("The memory of a space is what was foretold") {
+  using T = float;
+  const Index m = 120, n = 110;  // so that no block loses columns
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 1e3));
+  for (const GridPtr& grid : all_grids([] { return std::make_shared<MeteredBackend>(make_backend()); })) {
+    if (!grid->is_member()) continue;
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    for (const Index columns : {1, 7, 20, 33}) {
+      CAPTURE(describe(*grid), columns);
+      const DistMatrix<T> B = filled(A->range(), columns, random_elements<T>(4));
+      DistMatrix<T> X(grid, A->domain().layout(columns)), Y(grid, A->range().layout(columns));
+      A->apply(1, X, 0, Y);  // takes the memory of products
+      A->apply_adjoint(1, Y, 0, X);
+      const auto& memory = dynamic_cast<const MeteredBackend&>(*grid->backend());
+      const Index before = memory.bytes_in_use();
+      const SolutionSpace<T> space(A, B, {.damps = {0}, .tolerance = 0, .max_dimension = 2 * columns + 1});
+      REQUIRE(space.dimension() == (columns == 1 ? 3 : 2 * columns));
+      CHECK(memory.bytes_in_use() - before ==
+            solution_space_bytes(*A, columns, space.dimension(), grid->my_row(), grid->my_col()));
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/ops/slice_groups.hpp"
+#include "gridlops/solve/solution_space.hpp"
+#include "io/npy_files.hpp"
 #include "solve/run/every_solver.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/metered_backend.hpp"
@@ -306,6 +308,31 @@ TEST_CASE("Slices on groups of ranks have their memory on all ranks or on none")
     const DistMatrix<double> G = of_integers(grid, kernel.layout(1), 4);
     check_every_allocation(grid, "slices of a kernel",
                            [&]() -> Action { return [&] { slices_of_kernel<double>(same, kernel, G); }; });
+  }
+}
+
+TEST_CASE("Spaces of solutions have their memory on all ranks or on none") {
+  const ScratchFolder folder;
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    const OperatorPtr<double> A = matrix(grid, Algorithm::stationary_a, 43, 41);
+    const DistMatrix<double> B = of_integers(grid, A->range().layout(5), 2);
+    const SpaceOptions options{.damps = {0.1}, .has_probe = true};
+    check_every_allocation(grid, "a space",
+                           [&]() -> Action { return [&] { SolutionSpace<double>(A, B, options); }; });
+    const auto space = std::make_shared<SolutionSpace<double>>(A, B, options);
+    const std::string directory = folder.file(describe(*grid));
+    space->save(directory);
+    grid->comm().barrier();
+    check_every_allocation(grid, "a space in files",
+                           [&]() -> Action { return [&] { SolutionSpace<double>(A, directory); }; });
+    check_every_allocation(grid, "solutions in a space", [&]() -> Action {
+      const auto X = std::make_shared<DistMatrix<double>>(grid, A->domain().layout(5));
+      return [&, X] {
+        space->solve(B, *X, {.damp = 0.1});
+        space->solve_others(B, *X, {.damp = 0.1});
+      };
+    });
   }
 }
 
