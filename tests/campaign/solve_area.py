@@ -71,10 +71,10 @@ def check(case, workers):
     properties.orthogonal_data(problem, truth, report)
     if case["variances"]:
         properties.variances(problem, report)
-    properties.errors(problem, X, report)
+    compared = properties.errors(problem, X, report)
     if case["other"] is not None and len(case["rhs"]):
         compare(case, problem, truth, X, report, workers)
-    return report["reasons"]
+    return report["reasons"] + [f"error within its bound, {case['type']}"] * compared
 
 
 def compare(case, problem, truth, X, report, workers):

@@ -22,7 +22,7 @@ def matrices(draw, hermitian):
     kind = draw(one_of("integers", "svd", "svd", "identity", "laplacian", "zero"))
     return {"kind": kind, "seed": draw(seeds), "lost_rank": draw(one_of(0, 0, 1, 3)),
             "spectrum": draw(one_of("geometric", "equal", "clusters", "outlier", "gap")),
-            "digits": draw(one_of(0, 1, 3, 6, 10)) if kind == "svd" else 0,
+            "digits": draw(one_of(0, 1, 3, 6, 8, 10)) if kind == "svd" else 0,
             "columns": [] if hermitian else draw(st.lists(st.fixed_dictionaries(
                 {"at": st.integers(0, 30), "from": st.integers(0, 30), "what": one_of("zero", "equal", "graded")}), max_size=2))}
 
