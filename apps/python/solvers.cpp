@@ -285,15 +285,18 @@ void bind_solve(py::module_ native) {
 template <Scalar T>
 void bind_error_bounds(py::module_ native) {
   native.def(
-      "error_bounds",
-      [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
-         const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A) {
+      "error_bounds", [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
+                         const std::vector<double>& reference_norms, const std::vector<double>& tested_norms,
+                         const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp, double sigma_min,
+                         double norm_A, bool is_definite) {
         SolveReport report;
         for (std::size_t j = 0; j < residual_norms.size(); ++j)
-          report.columns.push_back(
-              {.residual_norm = residual_norms[j], .normal_residual_norm = gradient_norms.at(j)});
+          report.columns.push_back({.residual_norm = residual_norms[j],
+                                    .normal_residual_norm = gradient_norms.at(j),
+                                    .reference_norm = reference_norms.at(j),
+                                    .tested_norm = tested_norms.at(j)});
         const py::gil_scoped_release release;
-        return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, norm_A});
+        return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, norm_A, is_definite});
       });
   native.def(
       "frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },

@@ -279,8 +279,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
   if (arguments.bounds_errors()) {
-    solved.error_bounds =
-        error_bounds(solved.report, B, X, {solved.cost.damp, arguments.sigma_min.value_or(0), norm_A});
+    solved.error_bounds = error_bounds(solved.report, B, X,
+                                       {solved.cost.damp, arguments.sigma_min.value_or(0), norm_A,
+                                        row_of(arguments.solver).problem == ProblemKind::hermitian});
     const std::string text = error_text(solved.error_bounds, column_norms(X));
     if (shows_progress) print(text);
   }

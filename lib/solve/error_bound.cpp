@@ -31,7 +31,9 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   agree(X.grid(), "error_bounds", [&](Agreement& agreement) {
     describe_matrix(agreement, "B", B);
     describe_matrix(agreement, "X", X);
-    agreement.on("sigma_min", options.sigma_min).on("the norm of A", options.frobenius_norm);
+    agreement.on("sigma_min", options.sigma_min)
+        .on("the norm of A", options.frobenius_norm)
+        .on("the kind of system", options.is_definite ? "definite" : "least squares");
     for (const double damp : options.damp.values()) agreement.on("a damping", damp);
     for (const double damp : options.damp.values()) require_usable("a damping", damp);
     require_usable("sigma_min", options.sigma_min);
@@ -47,14 +49,21 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
   const KnownOperator A{options.sigma_min, options.frobenius_norm};
+  const ToleranceTest test = options.is_definite ? ToleranceTest::residual : ToleranceTest::gradient;
   std::vector<double> bounds;
   for (std::size_t j = 0; j < columns; ++j) {
-    const ColumnNorms norms{.tested_norm = report.columns[j].normal_residual_norm,
-                            .residual_norm = report.columns[j].residual_norm,
+    const ColumnReport& column = report.columns[j];
+    const double damp = options.damp[static_cast<Index>(j)];
+    // Where b is 0, the report has no relative norm.
+    const double definite = column.reference_norm > 0 ? column.tested_norm * column.reference_norm
+                                                      : column.residual_norm + damp * damp * of_X[j];
+    const ColumnNorms norms{.tested_norm = options.is_definite ? definite : column.normal_residual_norm,
+                            .residual_norm = column.residual_norm,
                             .data_norm = of_B[j],
                             .x_norm = of_X[j],
-                            .damp = options.damp[static_cast<Index>(j)]};
-    bounds.push_back(error_bound(norms, A, static_cast<double>(std::numeric_limits<Real<T>>::epsilon())));
+                            .damp = damp};
+    bounds.push_back(
+        error_bound(norms, A, test, static_cast<double>(std::numeric_limits<Real<T>>::epsilon())));
   }
   return bounds;
 }

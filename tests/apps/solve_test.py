@@ -357,7 +357,16 @@ def check_error_bounds(suite, rng):
             suite.check((errors <= bounds).all() and (bounds <= error * norms * (1 + 1e-9)).all(), "errors", errors / norms, "bounds", bounds / norms, solver)
             taken[error] = report["iterations"]
         suite.check(len(taken) < 2 or taken[1e-2] < taken[1e-5], "iterations", taken, solver)
-    np.save(suite.folder / "B.npy", np.where(np.arange(4) == 2, np.nan, problem.B))
+    left = np.linalg.qr(rng.standard_normal((30, 30)))[0]
+    definite = Problem(suite, (left * np.geomspace(1, 0.01, 30)) @ left.T, program.random_matrix(rng, (30, 3), "f64"))
+    for damp, sigma, given in ((0, 0.0099, []), (0.3, 0, ["--damp", 0.3])):
+        expected = np.linalg.solve(definite.A + damp**2 * np.eye(30), definite.B)
+        for more, status in ((["--error", 1e-3], 0), (["--iterations", 3], 3)):
+            run, X, report = definite.solve("--solver", "cg", "--sigma-min", sigma, *given, *more, status=status)
+            if report is not None:
+                errors, bounds = np.linalg.norm(X - expected, axis=0), np.array([column["error_bound"] for column in report["columns"]])
+                suite.check((errors <= bounds).all() and (status == 3 or (bounds <= 1e-3 * np.linalg.norm(X, axis=0) * (1 + 1e-9)).all()), "cg", errors, bounds)
+    problem = Problem(suite, problem.A, np.where(np.arange(4) == 2, np.nan, problem.B))
     run, _, report = problem.solve("--damp", 0.02, "--sigma-min", 0, status=3)
     suite.check("nothing bounds that of column 2" in run.output, "does not say what has no bound:", run.output[-300:])
     suite.check(report is None or report["columns"][2]["error_bound"] is None, "a bound of NaN", report)

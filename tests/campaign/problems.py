@@ -175,7 +175,8 @@ class Problem:
         wide = np.result_type(kind, np.float64)
         data = np.array(columns, wide).T.reshape(rows, len(columns)).astype(kind)
         scales = [case["scale_B"] + of["scale"] for of in case["rhs"]]
-        self.values = singular_values_of(case["matrix"], plain.astype(wide))
+        self.plain = plain.astype(wide)
+        self.values = singular_values_of(case["matrix"], self.plain)
         self.norm_plain = float(self.values[0]) if self.values.size else 0.0
         unit = self.norm_plain or 1.0
         relative = case["damp"]

@@ -250,8 +250,10 @@ def conditions(problem, truth, report):
 def sigma_min(problem):
     """What a user may know of A's singular values; None where no bound of errors is asked for."""
     case, values = problem.case, problem.values
-    if problem.case["solver"] in SPARSE | HERMITIAN or not values.size or not problem.B.shape[1]:
+    if problem.case["solver"] in SPARSE | {"minres"} or not values.size or not problem.B.shape[1]:
         return None
+    if problem.case["solver"] in HERMITIAN and np.linalg.eigvalsh(problem.plain)[0] < -1e-14 * values[0]:
+        return None  # rounding has made it indefinite
     tall = case["rows"] >= case["cols"] and values[-1] > 1e-8 * values[0]
     return float(np.ldexp(0.9 * values[-1], case["scale_A"])) if tall and case["rows"] % 2 else 0.0
 
@@ -273,6 +275,16 @@ def solution(A, b, D):
     return x
 
 
+def definite_solution(A, b, D):
+    """The x of (A + D²I) x = b in the same way."""
+    M = A + np.longdouble(D) ** 2 * np.eye(len(A))
+    inverse = np.linalg.inv(M.astype(np.complex128 if np.iscomplexobj(M) else np.float64))
+    x = np.zeros(len(A), wide(M).dtype)
+    for _ in range(8):
+        x = x + inverse @ (b - wide(M) @ x).astype(inverse.dtype)
+    return x
+
+
 def errors(problem, X, report):
     """No error is above its bound, where the problem has one solution that can be computed. Returns the number of these columns."""
     case, bounds, compared = problem.case, report["error_bounds"], 0
@@ -282,17 +294,18 @@ def errors(problem, X, report):
     A = np.ldexp(wide(problem.A).real, -p) + (1j * np.ldexp(wide(problem.A).imag, -p) if np.iscomplexobj(problem.A) else 0)
     sigma = float(np.ldexp(sigma_min(problem), -p))
     for j, reason in enumerate(report["reasons"]):
-        D = float(np.ldexp(problem.D[j], -p))
+        is_definite = case["solver"] in HERMITIAN
+        D = float(np.ldexp(problem.D[j], -(p // 2) if is_definite else -p))
         if D == 0 and sigma == 0:
             require(np.isinf(bounds[j]), "errors, a bound without a reason", bounds[j])
             continue
-        if np.hypot(D, sigma) < 1e-8 * (problem.norm_plain or 1):
+        if (D**2 + sigma if is_definite else np.hypot(D, sigma)) < 1e-8 * (problem.norm_plain or 1):
             continue
         x = wide(X)[:, j]
         b = wide(problem.B)[:, j]
         size = max(norms(b[:, None])[0], np.longdouble(np.finfo(float).tiny))
         # b is brought near to 1, so that double precision has it.
-        x_star = solution(A, b / size, D) * np.ldexp(size, -p)
+        x_star = (definite_solution if is_definite else solution)(A, b / size, D) * np.ldexp(size, -p)
         error = norms((x - x_star)[:, None])[0]
         tiny = np.longdouble(np.finfo(problem.A.dtype).tiny) * np.sqrt(np.longdouble(max(case["cols"], 1)))
         require(error <= np.longdouble(bounds[j]) * (1 + 1e-12) + tiny, f"errors, {case['solver']}", "column", j, "is", reason, "and off by", error, "where at most",

@@ -128,7 +128,7 @@ def solves(draw):
             "how": how, "other": None, "out_is_B": draw(one_in(30)),
             "condition_limit": draw(one_of(0, 0, 1e8)) if solver in ("lsqr", "lsmr") else 0,
             "variances": solver == "lsqr" and not preconditioned and draw(one_in(3)),
-            "error": draw(one_of(0, 0, 1e-2, 1e-5)) if solver in LEAST_SQUARES and not preconditioned and not isinstance(damp, list) else 0}
+            "error": draw(one_of(0, 0, 1e-2, 1e-5)) if solver in (*LEAST_SQUARES, "cg") and not preconditioned and not isinstance(damp, list) else 0}
     if case["one_pass"]:
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))

@@ -106,7 +106,8 @@ def solve(request):
         report["variances"] = options["variances"].gather()
     report["error_bounds"] = None
     if request["sigma_min"] is not None:
-        report["error_bounds"] = gl.error_bounds(report, B, X, gl.frobenius_norm(matrix), damp=options.get("damp", 0), sigma_min=request["sigma_min"])
+        report["error_bounds"] = gl.error_bounds(report, B, X, gl.frobenius_norm(matrix), damp=options.get("damp", 0), sigma_min=request["sigma_min"],
+                                                 definite=solver in HERMITIAN)
     return (gathered, report) if grid.is_member else None
 
 

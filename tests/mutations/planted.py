@@ -70,6 +70,14 @@ class Fault:
         return found[0] + len(self.after)
 
 
+def is_list(expression):
+    """Whether there is a comma outside of brackets and strings."""
+    rest, before = re.sub(r'"(\\.|[^"\\])*"', "", expression), None
+    while rest != before:
+        rest, before = re.sub(r"\([^()]*\)|\{[^{}]*\}|\[[^\[\]]*\]|<[^<>]*>", "", rest), rest
+    return "," in rest
+
+
 def read_faults(root):
     """The faults of the list, in its order. Throws ListError."""
     try:
@@ -90,6 +98,8 @@ def read_faults(root):
             raise ListError(f"{LIST}: {fault.name}: only a statement can be left out")
         if any(text.count(opened) != text.count(closed) for text in (fault.right, fault.wrong) for opened, closed in ("()", "{}")):
             raise ListError(f"{LIST}: {fault.name}: right or wrong opens another number of brackets than it closes")
+        if not fault.is_statement and any(is_list(text) for text in (fault.right, fault.wrong)):
+            raise ListError(f"{LIST}: {fault.name}: a switch makes one value of several with commas between them")
         faults.append(fault)
     return faults
 

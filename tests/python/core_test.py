@@ -188,6 +188,10 @@ def test_dampings_are_chosen_as_numpy_chooses():
         assert np.isclose(norm, np.linalg.norm(A)) and np.isfinite(bounds).all() and np.isinf(unbounded).all()
     assert found is None or (np.linalg.norm(found - x[:, -1:], axis=0) <= bounds).all()
     expect_error(gl.UsageError, lambda: gl.error_bounds(report, B, X, norm, sigma_min=-1), "sigma_min is -1")
+    square = 2.0 * gl.identity(op.domain, dtype=op.dtype)
+    Z, report = gl.cg(square, X, max_iterations=0)
+    bounds, sizes = gl.error_bounds(report, X, Z, 2 * np.sqrt(op.shape[1]), sigma_min=2, definite=True), X.column_norms()
+    assert np.allclose(bounds, 0.5 * np.asarray(sizes), rtol=1e-3) or not op.domain.grid.is_member, (bounds, sizes)  # Z is 0
     expect_error(gl.UsageError, lambda: gl.damping_curve(damps, X, report, "corner"), "corner")
     expect_error(gl.ShapeError, lambda: gl.damping_curve(damps, X, report, "gcv"), "gcv_probe")
 

@@ -46,6 +46,7 @@ PLANTS = [
     ("two faults of one name", {LIST: listed() + listed(right="x = y;", wrong="")}, "the name of another fault"),
     ("a fault that changes nothing", {LIST: listed(wrong="x + y")}, "are the same"),
     ("an expression that is left out", {LIST: listed(wrong="")}, "only a statement can be left out"),
+    ("an expression that is a list", {LIST: listed(right="x + y", wrong="x, y")}, "makes one value of several"),
     ("a field that does not exist", {LIST: listed(tests="unit")}, "tests"),
     ("a field that is missing", {LIST: listed().replace("test = 'unit'\n", "")}, "test"),
     ("a list that is no TOML", {LIST: "[[fault]\n"}, LIST),

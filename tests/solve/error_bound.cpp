@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 #include "support/disagreements.hpp"
 #include "support/grids.hpp"
 #include "support/problems.hpp"
@@ -153,6 +154,79 @@ TEMPLATE_LIST_TEST_CASE("Columns end when their error is certainly small enough"
     DistMatrix<T> Y(grid, wide->domain().layout(nrhs)), C(grid, wide->range().layout(nrhs));
     options = {.error = 0.1, .sigma_min = 1, .frobenius_norm = 1};
     CHECK_THROWS_AS(cgls(*wide, C, Y, options), UsageError);  // more models than data
+  }
+}
+
+/// least·I and a matrix of rank 1, VVᴴ for a vector V of length 1.
+template <Scalar T>
+struct DefiniteSystem {
+  static constexpr Index size = 12;
+  std::array<Long, size> v{};
+  double size_of_A = 0;
+
+  DefiniteSystem() {
+    long double squares = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      v[i] = long_of(Accumulator<T>(counter_random<T>(8, static_cast<Index>(i), 0)));
+      squares += std::norm(v[i]);
+    }
+    for (Long& element : v) element /= std::sqrt(squares);
+  }
+  T element(Index i, Index j) const {
+    const Long rank_1 = v[static_cast<std::size_t>(i)] * std::conj(v[static_cast<std::size_t>(j)]),
+               sum = rank_1 + (i == j ? Long(least) : Long(0));
+    if constexpr (is_complex<T>) {
+      return T(static_cast<Real<T>>(sum.real()), static_cast<Real<T>>(sum.imag()));
+    } else {
+      return static_cast<T>(sum.real());
+    }
+  }
+};
+
+TEMPLATE_LIST_TEST_CASE("Errors of conjugate gradients are bounded by the smallest eigenvalue",
+                        "[error_bound]", Scalars) {
+  using T = TestType;
+  const DefiniteSystem<T> system;
+  const auto size = DefiniteSystem<T>::size;
+  for (const GridPtr& grid : compact_grids()) {
+    DistMatrix<T> matrix(grid, matrix_layout(Algorithm::stationary_a, *grid, size, size));
+    matrix.fill([&](Index i, Index j) { return system.element(i, j); });
+    const double norm = frobenius_norm(matrix);
+    const OperatorPtr<T> product_with_A = matrix_mult(Algorithm::stationary_a, std::move(matrix)),
+                         A = product(identity<T>(product_with_A->domain(), product_with_A->range()),
+                                     product_with_A);
+    // A x* for x* of integers, in the type: x* solves the rounded system to rounding.
+    const auto exact = [](Index i, Index j) { return static_cast<double>((3 * i + 5 * j) % 7 - 3); };
+    for (const double damp : {0.0, 0.5}) {
+      DistMatrix<T> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs)), x_star = X.clone();
+      x_star.fill([&](Index i, Index j) { return j == 1 ? T(0) : T(static_cast<Real<T>>(exact(i, j))); });
+      A->apply(1, x_star, 0, B);
+      B += damp * damp * x_star;
+      const double sigma = damp == 0 ? least * (1 - 1e-5) : 0.0;
+      // B is rounded, by less than this.
+      const double of_B = 4 * size * epsilon_of<T> * (norm + damp * damp);
+      for (const Index iterations : {0, 1, 2, 60}) {
+        SolveOptions options{.max_iterations = iterations, .tolerance = epsilon_of<T>, .damp = damp};
+        if (iterations == 60)
+          options = {.damp = damp, .error = 0.01, .sigma_min = sigma, .frobenius_norm = norm};
+        const SolveReport report = cg(*A, B, X, options);
+        const std::vector<double> bounds = error_bounds(report, B, X, {damp, sigma, norm, true});
+        DistMatrix<T> difference = X.clone();
+        difference -= 1 * x_star;
+        const std::vector<double> errors = column_norms(difference), sizes = column_norms(X),
+                                  solutions = column_norms(x_star);
+        if (!grid->is_member()) continue;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(nrhs); ++j) {
+          CAPTURE(describe(*grid), damp, iterations, j);
+          CHECK(errors[j] <= bounds[j] + of_B * solutions[j] / (sigma + damp * damp));
+          if (iterations == 60) CHECK((report.columns[j].reason == StopReason::converged));
+          if (iterations == 60) CHECK(bounds[j] <= 0.01 * sizes[j] * (1 + 1e-6));
+        }
+      }
+      if (!grid->is_member()) continue;
+      SolveOptions options{.error = 0.1, .sigma_min = 1, .frobenius_norm = 1};
+      CHECK_THROWS_AS(minres(*A, B, X, options), UsageError);  // its systems may be indefinite
+    }
   }
 }
 

@@ -9,11 +9,12 @@
 
 namespace gridlops {
 
-/// What bounds the error of least squares, besides a report.
+/// What bounds errors, besides a report.
 struct ErrorBoundOptions {
   PerColumn damp = 0;    ///< D ≥ 0, as it was solved with
   double sigma_min = 0;  ///< σ ≥ 0: no singular value of A is smaller; 0 if A has fewer rows than columns
   double frobenius_norm = 0;  ///< ‖A‖_F or more
+  bool is_definite = false;  ///< the report is one of cg(): A is positive semidefinite, with eigenvalues ≥ σ
 };
 
 /// The most that each ‖x − x*‖ can be, where x* minimises ‖A x − b‖² + D²‖x‖² (collective over the grid; the
@@ -27,8 +28,13 @@ struct ErrorBoundOptions {
 /// Sci. Comput. 41, 2019); a proof would need the number of terms in front. Infinite if μ = 0, and NaN if
 /// norms are. A bound speaks of the problem, whatever the verdict on the column.
 ///
-/// report and X: from a solver for least squares, which was given B. Throws ShapeError, on all members, if
-/// they do not match, and UsageError if a number is negative or not finite, or the members disagree.
+/// For cg(), where x* solves (A + D²I) x = b: with g = b − (A + D²I)x and μ = D² + σ ≤ λ_min(A + D²I),
+///
+///   ‖x − x*‖ ≤ ‖g‖/μ + u ((‖A‖_F + D²)‖x‖ + ‖b‖)/μ.
+///
+/// report and X: from a solver with Feature::error_bound, which was given B. Throws ShapeError, on all
+/// members, if they do not match, and UsageError if a number is negative or not finite, or the members
+/// disagree.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatrix<T>& B,
                                                  const ConstDistMatrix<T>& X,

@@ -45,7 +45,7 @@ enum class Feature : unsigned {
   acceleration = 512,        ///< a choice of momentum
   preconditioner = 1024,     ///< needs SolverOperands::preconditioner
   proximal_operator = 2048,  ///< needs SolverOperands::penalty
-  error_bound = 4096         ///< errors are bounded by the gradient, see error_bounds()
+  error_bound = 4096         ///< errors are bounded by the tested norm, see error_bounds()
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -80,6 +80,7 @@ namespace solver_features {
 constexpr Feature least_squares = Feature::damping | Feature::column_scaling | Feature::error_bound;
 constexpr Feature bidiagonal = least_squares | Feature::damping_per_column | Feature::backward_error;
 constexpr Feature hermitian = Feature::damping | Feature::damping_per_column;
+constexpr Feature definite = hermitian | Feature::error_bound;
 }  // namespace solver_features
 
 /// The only table of solvers. solve(), preconditioned and regularised inversions, plans, the program, the
@@ -95,10 +96,10 @@ inline constexpr std::array solver_rows{
               solver_features::bidiagonal, "the same, to be stopped early", 13, 4},
     SolverRow{Solver::block_cgls, "block-cgls", ProblemKind::least_squares, ToleranceTest::gradient,
               solver_features::least_squares, "least squares, all right-hand sides in one space", 12, 8},
-    SolverRow{Solver::cg, "cg", ProblemKind::hermitian, ToleranceTest::residual, solver_features::hermitian,
+    SolverRow{Solver::cg, "cg", ProblemKind::hermitian, ToleranceTest::residual, solver_features::definite,
               "(A + D^2 I) X = B, A Hermitian positive definite", 12, 0},
     SolverRow{Solver::pcg, "pcg", ProblemKind::hermitian, ToleranceTest::residual,
-              solver_features::hermitian | Feature::preconditioner, "the same, preconditioned", 12, 0},
+              solver_features::definite | Feature::preconditioner, "the same, preconditioned", 12, 0},
     SolverRow{Solver::minres, "minres", ProblemKind::hermitian, ToleranceTest::residual,
               solver_features::hermitian, "(A + D^2 I) X = B, A Hermitian, also indefinite", 27, 0},
     SolverRow{Solver::ista, "ista", ProblemKind::sparse, ToleranceTest::own,

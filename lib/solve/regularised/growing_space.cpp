@@ -270,8 +270,9 @@ void GrowingSpace<T>::load(const std::string& directory) {
   StateArchive numbers(reader.read_numbers(numbers_file));
   std::vector<double> of_A;
   numbers.visit_list(of_A);
-  const std::string differs = difference(*A_, of_A, fingerprint_of_A());
-  require<InputError>(differs.empty(), directory, " holds ", description(), "; here is ", differs);
+  const std::string other_operator = difference(*A_, of_A, fingerprint_of_A());
+  require<InputError>(other_operator.empty(), directory, " holds ", description(), ", but here is ",
+                      other_operator);
   attempt(comm(), [&] { visit(numbers); });
   for (NamedMatrix<T>& vectors : blocks_.vectors()) reader.read(vectors.name, vectors.matrix);
 }

@@ -16,21 +16,25 @@ double ColumnNorms::damped_residual_norm() const { return std::hypot(residual_no
 
 double ColumnNorms::tested_operator_norm() const { return std::max(operator_norm, damped_operator_norm); }
 
-double error_bound(const ColumnNorms& norms, const KnownOperator& A, double epsilon) {
+double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon) {
   // Norms are divided by √μ twice, since squares may not fit.
-  const double root = std::hypot(norms.damp, A.sigma_min);
+  const bool is_definite = test == ToleranceTest::residual;
+  const double root = std::hypot(norms.damp, is_definite ? std::sqrt(A.sigma_min) : A.sigma_min);
   if (root == 0) return std::numeric_limits<double>::infinity();
   const double of_gradient = norms.tested_norm / root / root,
-               hidden_by_products = A.frobenius_norm / root * (norms.residual_norm / root) +
-                                    std::pow(norms.damp / root, 2) * norms.x_norm,
+               of_damping = std::pow(norms.damp / root, 2) * norms.x_norm,
                hidden_in_residual = A.frobenius_norm / root * norms.x_norm + norms.data_norm / root;
-  return of_gradient + epsilon / 2 * (hidden_by_products + hidden_in_residual);
+  const double hidden = is_definite
+                            ? hidden_in_residual / root
+                            : A.frobenius_norm / root * (norms.residual_norm / root) + hidden_in_residual;
+  return of_gradient + epsilon / 2 * (hidden + of_damping);
 }
 
 namespace {
 
 bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
-  if (limits.error > 0 && error_bound(norms, limits.known, limits.epsilon) <= limits.error * norms.x_norm)
+  if (limits.error > 0 &&
+      error_bound(norms, limits.known, limits.test, limits.epsilon) <= limits.error * norms.x_norm)
     return true;
   if (limits.test != ToleranceTest::backward_error)
     return norms.tested_norm <= std::max(limits.tolerance * norms.reference, limits.absolute_tolerance);

@@ -33,12 +33,12 @@ struct ColumnNorms {
 
 /// What the caller knows of A, for bounds of errors.
 struct KnownOperator {
-  double sigma_min = 0;       ///< no singular value is smaller
+  double sigma_min = 0;       ///< no singular value is smaller; with the residual test, no eigenvalue
   double frobenius_norm = 0;  ///< ‖A‖_F or more
 };
 
-/// The bound of error_bounds() for least squares whose gradient is tested; epsilon: of the elements' type.
-double error_bound(const ColumnNorms& norms, const KnownOperator& A, double epsilon);
+/// The bound of error_bounds(); epsilon: of the elements' type.
+double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon);
 
 /// The values with which a verdict compares the norms of one column.
 struct VerdictLimits {
