@@ -94,9 +94,8 @@ class SolveCommand {
         ->excludes(lambda);
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
     CLI::Option* space = options.text("--space", arguments_.space, "DIR",
-                                      "Starts from the best X in the space that --sweep space kept there by "
-                                      "--checkpoint for this A; B may be "
-                                      "other data");
+                                      "Starts from the best X in the space that --checkpoint kept there for "
+                                      "this A; B may be other data");
     define_sweep(options, arguments_.sweep)->excludes(damp)->excludes(damp_relative)->excludes(space);
   }
 
@@ -179,9 +178,8 @@ class SolveCommand {
     SolveOptions& solver = arguments_.options;
     options.group("Checkpoints and checks");
     CLI::Option* checkpoint = options.text("--checkpoint", solver.checkpoint.directory, "DIR",
-                                           "Saves the state there, also when SIGUSR1, SIGTERM or Ctrl-C "
-                                           "comes, which then ends the run; with --sweep "
-                                           "space, the space");
+                                           "Saves the state there, with --sweep space the space, also when "
+                                           "SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
     options
         .parsed(
             "--checkpoint-every",

@@ -53,9 +53,10 @@ void print_plan(const SolveTask& task) {
   const OperatorPtr<T> op = make_operator(task, product);
   const auto space_at = [&](int row, int col) {
     const SweepArguments& sweep = task.arguments.sweep;
-    const Index limit = sweep.space_dimension > 0 ? std::min(sweep.space_dimension, op->cols()) : op->cols();
+    const Index all = std::min(op->rows(), op->cols());
+    const Index vectors = sweep.space_dimension > 0 ? std::min(sweep.space_dimension, all) : all;
     const Index columns = task.shape.nrhs + (sweep.rule == DampingRule::gcv ? 1 : 0);
-    return solution_space_bytes(*op, columns, limit, row, col);
+    return solution_space_bytes(*op, columns, vectors, row, col);
   };
   print(plan_text({task.arguments.solver, task.iteration.algorithm, task.shape, task.arguments.product.panel,
                    task.arguments.options.batch, task.iteration.one_pass, task.arguments.is_damped(),
