@@ -120,7 +120,7 @@ CASES = [
     (solve(error="1e-3", damp="1", precondition="column-norms"), USAGE, ["--error", "--precondition"]),
     (solve(error="1e-3", solver="fista", **{"lambda": "1"}), USAGE, ["--error", "cgls", "fista"]),
     (solve(sigma_min="-1", damp="1"), USAGE, ["--sigma-min", "'-1'"]),
-    (solve(solver="cg", sigma_min="1"), USAGE, ["--sigma-min", "cgls", "cg"]),
+    (solve(solver="minres", sigma_min="1"), USAGE, ["--sigma-min", "cgls", "cg"]),
     (solve(matrix="XT.npy", rhs="XT.npy", sigma_min="0.1"), USAGE, ["--sigma-min is 0.1", "3 x 8"]),
     (solve(conlim="10"), USAGE, ["--conlim", "lsqr, lsmr", "cgls"]),
     (["slove"], USAGE, ["'slove'", "did you mean 'solve'?"]),
