@@ -236,8 +236,9 @@ def conditions(problem, truth, report):
     if solver not in ("lsqr", "lsmr") or problem.d is not None or not values.size or values[0] == 0:
         return
     for j, reason in enumerate(report["reasons"]):
-        # A guess brings in what A does not see.
-        unseen = problem.X0 is not None and problem.A.shape[1] > len(values)
+        # A guess brings in what A does not see, and so does rounding once the bidiagonal matrix has all that A sees.
+        beyond = problem.X0 is not None or report["column_iterations"][j] > len(values)
+        unseen = beyond and problem.A.shape[1] > len(values)
         damped = np.hypot([*values, 0] if unseen else values, float(np.ldexp(truth.D[j], -p)))
         if damped[-1] <= 1e-10 * damped[0]:
             continue

@@ -50,7 +50,7 @@ def scales(draw, name, solver):
     narrower ranges (docs/solvers.md), of which columns of B with scales of their own take a part."""
     largest, within = (490, 860) if name in ("f64", "c128") else (70, 60)
     if solver in ("ista", "fista"):
-        largest, within = (230, 460) if name in ("f64", "c128") else (8, 16)
+        largest, within = (230, 400) if name in ("f64", "c128") else (8, 16)
     even = st.integers(-largest // 2, largest // 2).map(lambda half: 2 * half)
     # The solution has the scale q − p, and must fit the type; gradients have p + q.
     return draw(st.tuples(even, even).filter(lambda pq: abs(pq[1] - pq[0]) <= within and abs(pq[0] + pq[1]) <= within))

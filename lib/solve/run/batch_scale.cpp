@@ -31,7 +31,8 @@ bool BatchScale<T>::scale_operator(int tries) {
     if (!std::isfinite(column.data_norm)) continue;
     // A guess is damped, data or not.
     norm = std::max(norm, adds_D2_to_A ? column.damp * column.damp : column.damp);
-    if (column.data_norm == 0) continue;
+    // Nor does an exact guess for A x = b, without a residual to multiply, tell how large A is.
+    if (column.data_norm == 0 || (adds_D2_to_A && column.tested_norm == 0)) continue;
     has_data = true;
     norm = std::max(norm, std::isnan(column.operator_norm) ? std::numeric_limits<double>::infinity()
                                                            : column.operator_norm);

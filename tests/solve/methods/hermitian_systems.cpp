@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "gridlops/ops/operator_algebra.hpp"
@@ -290,5 +291,27 @@ TEST_CASE("CG refuses an operator whose models and data differ, and says what to
     CHECK_THROWS_AS(cg(*square, B_square, X_square), ShapeError);
     CHECK(message_of<Error>([&] { cg(*square, B_square, X_square); }).find("identity()") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("An exact guess ends before the first iteration, whatever the size of A") {
+  using T = double;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    const Space space{grid, Cut::balanced(Axis::all, 5, *grid), Axis::uncut};
+    for (const int power : {0, 444, -444}) {
+      const OperatorPtr<T> A = scale(std::ldexp(5.0, power), identity<T>(space));
+      DistMatrix<T> X(grid, space.layout(2)), B(grid, space.layout(2));
+      for (const auto solver : {&cg<T>, &minres<T>}) {
+        CAPTURE(describe(*grid), power);
+        X.fill([&](Index i, Index j) { return std::ldexp(1.0 + static_cast<double>(i + j), -power); });
+        A->apply(1, X, 0, B);
+        const SolveReport report = solver(*A, B, X, {.initial_guess = true});
+        for (const ColumnReport& column : report.columns) {
+          CHECK(column.reason == StopReason::converged);
+          CHECK(column.iterations == 0);
+        }
+      }
+    }
   }
 }
