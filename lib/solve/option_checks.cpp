@@ -66,9 +66,13 @@ const PerColumn* per_column(const Other&) {
 void describe_options(Agreement& agreement, const SolveOptions& options) {
   for_each_option(
       [&](const SolverOption& option, auto field) { agreement.on(option.field, text_of(options.*field)); });
-  agreement.on("the directory of checkpoints", options.checkpoint.directory)
-      .on("the iterations between checkpoints", options.checkpoint.every_iterations)
-      .on("the checkpoint to go on from", options.checkpoint.restart);
+  describe_options(agreement, options.checkpoint);
+}
+
+void describe_options(Agreement& agreement, const CheckpointOptions& options) {
+  agreement.on("the directory of checkpoints", options.directory)
+      .on("the iterations between checkpoints", options.every_iterations)
+      .on("the checkpoint to go on from", options.restart);
 }
 
 void check_options(const char* method, Feature features, const SolveOptions& options, Index nrhs) {

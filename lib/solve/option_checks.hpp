@@ -8,8 +8,9 @@
 
 namespace gridlops {
 
-/// Adds all options of the table, and the directories of checkpoints, to an agreement.
+/// Adds all options of the table, and those of checkpoints, to an agreement.
 void describe_options(Agreement& agreement, const SolveOptions& options);
+void describe_options(Agreement& agreement, const CheckpointOptions& options);
 
 /// Throws UsageError or ShapeError if a method with these features does not take an option that is given, or
 /// if an option has an invalid value.

@@ -86,13 +86,16 @@ void BlockBasis<T>::reserve_products(Index columns) {
 }
 
 template <Scalar T>
-Index BlockBasis<T>::elements_at(int row, int col, Index columns, Index vectors) const {
+Index BlockBasis<T>::elements_at(int row, int col, Index columns, Index vectors) {
   const Index rows = space_.layout(uncut_columns(columns)).row_range(*space_.grid, row, col).size;
-  const Index panel = std::min(most_panel_rows(), rows) * columns;
-  if (keeps_ == Keeps::last_block) return 2 * rows * columns + 2 * columns * columns + panel;
+  if (keeps_ == Keeps::last_block) {
+    Index elements = 0;
+    for (const Part& part : parts()) elements += part.elements(rows, columns);
+    return elements;
+  }
   const Index of_buffer = buffer_columns(columns), with_block = vectors + columns;
   const Index buffers = (with_block + of_buffer - 1) / of_buffer;
-  return buffers * of_buffer * rows + 2 * of_buffer * columns + panel;
+  return buffers * of_buffer * rows + 2 * of_buffer * columns + std::min(most_panel_rows(), rows) * columns;
 }
 
 template <Scalar T>

@@ -33,7 +33,7 @@ class BlockBasis {
   void reserve(Index columns);
   /// The elements that the basis takes on the rank at (row, col) where all blocks are kept, once it has this
   /// many vectors before the last block, in blocks with this many columns; or where only the last is kept.
-  Index elements_at(int row, int col, Index columns, Index vectors) const;
+  Index elements_at(int row, int col, Index columns, Index vectors);
 
   Index width() const { return width_; }
   DistMatrix<T> block() { return matrix(block_, width_); }

@@ -38,7 +38,7 @@ class BlockBidiagonalisation {
   std::vector<NamedMatrix<T>> vectors();
   /// The elements that it takes on the rank at (row, col) for blocks with this many columns, once solutions
   /// are made of this many vectors.
-  Index elements_at(int row, int col, Index columns, Index vectors) const {
+  Index elements_at(int row, int col, Index columns, Index vectors) {
     return u_.elements_at(row, col, columns, 0) + v_.elements_at(row, col, columns, vectors);
   }
   enum class Step { made, complete, non_finite };

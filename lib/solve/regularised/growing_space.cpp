@@ -37,9 +37,8 @@ GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, con
     agreement.on("the tolerance", tolerance_)
         .on("the largest dimension", options.max_dimension)
         .on("the probe", options.has_probe)
-        .on("who stops it", options.stops ? "the caller" : "nobody")
-        .on("the directory for checkpoints", saving.directory)
-        .on("the checkpoint to go on from", saving.restart);
+        .on("who stops it", options.stops ? "the caller" : "nobody");
+    describe_options(agreement, saving);
     for (const double damp : options.damps) agreement.on("a damping", damp);
     A_->range().require_contains(B, "SolutionSpace: B");
     require_uncut_columns();

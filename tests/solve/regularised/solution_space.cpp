@@ -359,6 +359,10 @@ TEST_CASE("What cannot be one space is refused by all ranks") {
       const bool am_last = grid->comm().rank() == ranks - 1;
       check_disagreement(grid->comm(), {difference("a damping", "1", "2", ranks - 1, ranks)},
                          [&] { make({.damps = {am_last ? 2.0 : 1.0}}); });
+      // They would not meet in the files.
+      check_disagreement(grid->comm(),
+                         {difference("the iterations between checkpoints", "1", "2", ranks - 1, ranks)},
+                         [&] { make({.damps = {1}, .checkpoint = {.every_iterations = am_last ? 2 : 1}}); });
       if (grid->cols() > 1) {
         const OperatorPtr<T> cut = dense_operator<T>(grid, Algorithm::summa, matrix);
         CHECK_THROWS_AS(SolutionSpace<T>(cut, filled(cut->range(), 2, random_elements<T>(1)), {.damps = {1}}),
