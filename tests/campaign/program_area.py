@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solves by the program: files, exit statuses, reports, restarts with other options, kills, and two jobs in one folder."""
+import contextlib
 import json
 import os
 import signal
@@ -88,6 +89,8 @@ class Job:
                     self.process.wait(after)
                 except subprocess.TimeoutExpired:
                     os.killpg(self.process.pid, how)
+                    if how == signal.SIGKILL:
+                        self.end_ranks()
             self.output, self.errors = self.process.communicate(timeout=150)
         except subprocess.TimeoutExpired as late:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -95,6 +98,18 @@ class Job:
             raise Lost("hang", " ".join(self.command)) from late
         self.status = self.process.returncode
         return self.status
+
+    def end_ranks(self):
+        """As a batch system does: ranks outlive a killed mpirun for a moment, in which this job could write its results."""
+        found = True
+        while found:
+            found = []
+            for number in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):
+                    if os.path.samefile(f"/proc/{number}/cwd", self.folder):
+                        found.append(number)
+                        os.kill(int(number), signal.SIGKILL)
+            time.sleep(0.01)
 
     def run(self, *more):
         return self.start(*more).end()

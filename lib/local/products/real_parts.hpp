@@ -36,10 +36,9 @@ Real<T> real_part_of(MatrixView<const T> X, Index k, Index c) {
 template <Scalar T>
 Real<T> real_part_of_adjoint(Op op, MatrixView<const T> Y, Index k, Index c) {
   if constexpr (is_complex<T>) {
-    const T y = Y(k / 2, c / 2);
-    if (k % 2 == 0) return c % 2 == 0 ? y.real() : y.imag();
-    const Real<T> part = c % 2 == 0 ? y.imag() : -y.real();
-    return op == Op::adjoint ? part : -part;
+    const Real<T> part = reinterpret_cast<const Real<T>*>(Y.column(c / 2))[k ^ (c % 2)];
+    const bool is_negative = k % 2 == 1 && (op == Op::adjoint) == (c % 2 == 1);
+    return is_negative ? -part : part;
   } else {
     return Y(k, c);
   }

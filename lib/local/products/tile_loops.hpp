@@ -107,30 +107,34 @@ class TileLoops {
     (std::make_integer_sequence<int, lanes>());
   }
 
-  /// Fetches the columns ahead, spread evenly over the columns of the current tile: memory accepts few
-  /// requests at a time.
+  /// Fetches columns ahead, one at a time while others are used: memory accepts few requests at once.
   class Fetch {
    public:
-    Fetch(const Ahead& ahead, Index cols)
+    explicit Fetch(const Ahead& ahead)
         : at_(ahead.tile.begin + ahead.first * ahead.tile.stride),
           stride_(ahead.tile.stride),
-          count_(ahead.end - ahead.first),
-          cols_(cols) {}
+          left_(ahead.end - ahead.first) {}
 
-    /// Call this when this many columns of the tile are about to be used.
-    [[gnu::always_inline]] void step(Index used) {
+    [[gnu::always_inline]] void column() {
       constexpr int line = 64 / static_cast<int>(sizeof(R));
-      for (due_ += used * count_; due_ >= cols_; due_ -= cols_) {
-        unrolled<(height + line - 1) / line>([&](auto l) __attribute__((always_inline)) {
-          __builtin_prefetch(at_ + l * line, 0, 2);
-        });
-        at_ += stride_;
-      }
+      if (left_ <= 0) return;
+      --left_;
+      unrolled<(height + line - 1) / line>([&](auto l) __attribute__((always_inline)) {
+        __builtin_prefetch(at_ + l * line, 0, 2);
+      });
+      at_ += stride_;
+    }
+    /// Part i of `parts` of this many columns.
+    template <int columns, int i, int parts>
+    [[gnu::always_inline]] void part_of() {
+      unrolled<(i + 1) * columns / parts - i * columns / parts>([&](auto) __attribute__((always_inline)) {
+        column();
+      });
     }
 
    private:
     const R* at_;
-    Index stride_, count_, cols_, due_ = 0;
+    Index stride_, left_;
   };
 
   template <int width>
@@ -141,10 +145,15 @@ class TileLoops {
         y[j][v] = load(Y + j * height + v * lanes);
       });
     });
-    Fetch fetch(ahead, A.cols);
+    Fetch fetch(ahead);
+    Index due = 0;  // in fractions of a column
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; ++k, a += A.stride, X += width) {
-      fetch.step(1);
+      due += ahead.end - ahead.first;
+      if (due >= A.cols) {
+        due -= A.cols;
+        fetch.column();
+      }
       Vector column[at(row_vectors)];
       unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
       unrolled<width>([&](auto j) __attribute__((always_inline)) {
@@ -186,12 +195,12 @@ class TileLoops {
     static_assert(TileKernels<R>::unit % at_once == 0);
     Vector y[at(runs)];
     unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
-    Fetch fetch(ahead, A.cols);
+    Fetch fetch(ahead);
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * width) {
-      if constexpr (fetches) fetch.step(at_once);
       Vector z[at(at_once)] = {};
       unrolled<runs>([&](auto i) __attribute__((always_inline)) {
+        if constexpr (fetches) fetch.template part_of<at_once, i, runs>();
         unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
           Isa::add_product(spread<width>(a + l * A.stride + i * run), y[i], z[l]);
         });
@@ -210,10 +219,9 @@ class TileLoops {
                                                               const Ahead& ahead) {
     constexpr int at_once = vectors == 1 ? 8 : 4;
     static_assert(TileKernels<R>::unit % at_once == 0);
-    Fetch fetch(ahead, A.cols);
+    Fetch fetch(ahead);
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * vectors * lanes) {
-      fetch.step(at_once);
       Vector z[at(at_once)][at(vectors)];
       unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
         unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
@@ -221,6 +229,7 @@ class TileLoops {
         });
       });
       unrolled<height>([&](auto i) __attribute__((always_inline)) {
+        fetch.template part_of<at_once, i, height>();
         Vector y[at(vectors)];
         unrolled<vectors>([&](auto v)
                               __attribute__((always_inline)) { y[v] = load(Y + (i * vectors + v) * lanes); });

@@ -24,11 +24,12 @@ inline Widths even_widths(Index columns, int widest) {
   return widths;
 }
 
-/// Widths for which there are kernels: the widest, and for the rest the narrowest that holds it, because
-/// another pass over A costs more than a few empty columns. Two groups hold the rest if together they
-/// have a third fewer columns. If column-stable, every sum is one chain.
+/// Widths for which there are kernels: the widest, and for the rest the narrowest that holds it, or two that
+/// together have fewer columns, where another pass over A costs as much as some columns do. If column-stable,
+/// every sum is one chain.
 template <class R>
 Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_stable) {
+  constexpr int cost_of_pass = 6;  // measured with AVX-512 on a Zen 5 core
   const auto& table = kernels.adjoint;
   std::size_t narrowest = 0;
   while (column_stable && table.entries[narrowest].width < kernels.lanes) ++narrowest;
@@ -41,9 +42,9 @@ Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_
   for (Index rest = columns; rest > 0; rest -= widths.back()) {
     std::size_t k = holds(rest);
     if (k > narrowest && table.entries[k].width > rest) {
-      const Index narrower = table.entries[k - 1].width;
-      const Index two = narrower + table.entries[holds(rest - narrower)].width;
-      if (3 * two <= 2 * table.entries[k].width) --k;
+      const int narrower = table.entries[k - 1].width;
+      const int two = narrower + table.entries[holds(rest - narrower)].width;
+      if (two + cost_of_pass <= table.entries[k].width) --k;
     }
     widths.push_back(table.entries[k].width);
   }
@@ -178,11 +179,17 @@ class AdjointTiles {
     for (Index c = 0; c < parts<T> * Y.cols; ++c) {
       const Index column = parts<T> * first + c, group = order_.group_of(column);
       const Index width = order_.width(group), run = std::max<Index>(kernels_.lanes / width, 1);
-      R* const to = Y_.data() + slot * slot_size() + order_.begin(group) * kernels_.height +
-                    (column - order_.begin(group)) * run;
-      for (Index i = 0; i < kernels_.height; ++i)
-        to[i / run * run * width + i % run] =
-            i < parts<T> * Y.rows ? real_part_of_adjoint(op_, Y, i, c) : R(0);
+      R* to = Y_.data() + slot * slot_size() + order_.begin(group) * kernels_.height +
+              (column - order_.begin(group)) * run;
+      const auto part = [&](Index k) {
+        return k < parts<T> * Y.rows ? real_part_of_adjoint(op_, Y, k, c) : R(0);
+      };
+      if (run == 1) {
+        for (Index k = 0; k < kernels_.height; ++k) to[k * width] = part(k);
+      } else {
+        for (Index k = 0; k < kernels_.height; k += run, to += run * width)
+          for (Index l = 0; l < run; ++l) to[l] = part(k + l);
+      }
     }
   }
 
