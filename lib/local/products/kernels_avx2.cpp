@@ -9,7 +9,8 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 32, row_vectors = 3, widest_forward = 4, most_y = 12;
+  static constexpr int vector_bytes = 32, row_vectors = 3, widest_forward = 4, most_y = 12, most_pairs = 0,
+                       least_time = 4;
 
   [[gnu::always_inline]] static inline void add_product(__m256 a, __m256 b, auto& sum) {
     sum = _mm256_fmadd_ps(a, b, sum);

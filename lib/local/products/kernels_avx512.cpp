@@ -9,7 +9,8 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 64, row_vectors = 3, widest_forward = 8, most_y = 24;
+  static constexpr int vector_bytes = 64, row_vectors = 3, widest_forward = 8, most_y = 24, most_pairs = 4,
+                       least_time = 8;
 
   [[gnu::always_inline]] static inline void add_product(__m512 a, __m512 b, auto& sum) {
     sum = _mm512_fmadd_ps(a, b, sum);

@@ -7,7 +7,8 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 16, row_vectors = 2, widest_forward = 4, most_y = 8;
+  static constexpr int vector_bytes = 16, row_vectors = 2, widest_forward = 4, most_y = 8, most_pairs = 0,
+                       least_time = 4;
 
   template <class Vector>
   [[gnu::always_inline]] static inline void add_product(const Vector& a, const Vector& b, Vector& sum) {

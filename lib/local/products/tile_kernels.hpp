@@ -31,37 +31,37 @@ struct TileKernels {
   /// Y ← Y + A X. X is packed, and Y has `height` rows without gaps. Each element of Y is one chain of
   /// multiplications and additions over the columns of A, whatever the width.
   using Forward = void(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead);
-  /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of lanes / width rows, each run
-  /// column by column. A group narrower than a register has partial sums, each of every (lanes / width)-th
-  /// row; in wider groups each sum is one chain, whatever the width.
+  /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of some rows, each run column by
+  /// column. Every sum consists of as many partial sums as a run has rows.
   using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
 
   /// Tiles have a multiple of this many columns, or are filled up with zeros.
   static constexpr Index unit = 64 / sizeof(R);
   static constexpr int most_forward = 8;
 
-  /// Kernels by their width, narrowest first.
+  /// Kernels by the width of their group, narrowest first.
   struct AdjointTable {
     struct Entry {
-      int width = 0;
+      int width = 0, run = 0;
       Adjoint* kernel = nullptr;
     };
-    std::array<Entry, 6> entries{};
+    std::array<Entry, 7> entries{};
     std::size_t count = 0;
-    /// Null if there is none.
-    Adjoint* of_width(int width) const {
-      for (const Entry& entry : entries)
-        if (entry.width == width) return entry.kernel;
-      return nullptr;
+    /// The narrowest for at least this many columns, or the widest.
+    constexpr const Entry& that_holds(Index columns) const {
+      std::size_t k = 0;
+      while (k + 1 < count && entries[k].width < columns) ++k;
+      return entries[k];
     }
-    constexpr void push_back(int width, Adjoint* kernel) { entries[count++] = {width, kernel}; }
+    constexpr void push_back(const Entry& entry) { entries[count++] = entry; }
   };
 
   Index height = 0;
-  int lanes = 0;           ///< of a register
   int widest_forward = 0;  ///< forward[w − 1] is for groups of w ≤ widest_forward
   std::array<Forward*, most_forward> forward{};
-  AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some multiples of these
+  int least_time = 0;    ///< of a pass over A in the adjoint, in columns
+  AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some wider groups
+  AdjointTable chains;   ///< those of whole registers whose sums are one chain, whatever the width
 };
 
 }  // namespace gridlops

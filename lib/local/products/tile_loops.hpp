@@ -28,9 +28,10 @@ class TileLoops {
     TileKernels<R> table;
     table.height = height;
     table.widest_forward = Isa::widest_forward;
-    table.lanes = lanes;
+    table.least_time = Isa::least_time;
     fill_forward(table, std::make_integer_sequence<int, Isa::widest_forward>());
     fill_adjoint<2>(table);
+    fill_chains<lanes>(table);
     return table;
   }
 
@@ -53,12 +54,21 @@ class TileLoops {
   }
   template <int width>
   static constexpr void fill_adjoint(TileKernels<R>& table) {
-    table.adjoint.push_back(width, adjoint<width>);
+    constexpr bool in_pairs = 2 * width <= Isa::most_pairs * lanes;
+    constexpr int run = width < lanes ? lanes / width : in_pairs ? 2 : 1;
+    table.adjoint.push_back({width, run, adjoint<width, run>});
     if constexpr (width < lanes) {
       fill_adjoint<2 * width>(table);
+    } else if constexpr (2 * width + lanes <= Isa::most_pairs * lanes) {
+      fill_adjoint<width + lanes / 2>(table);
     } else if constexpr (width < 3 * lanes) {
-      fill_adjoint<width + lanes>(table);
+      fill_adjoint<(width / lanes + 1) * lanes>(table);
     }
+  }
+  template <int width>
+  static constexpr void fill_chains(TileKernels<R>& table) {
+    table.chains.push_back({width, 1, adjoint<width, 1>});
+    if constexpr (width < 3 * lanes) fill_chains<width + lanes>(table);
   }
 
   /// Calls body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
@@ -90,6 +100,8 @@ class TileLoops {
     constexpr int bytes = Isa::vector_bytes / width;
     if constexpr (width == 1) {
       return load(from);
+    } else if constexpr (width == lanes) {
+      return broadcast(*from);
     } else if constexpr (bytes == 8) {
       double both;
       __builtin_memcpy(&both, from, sizeof both);
@@ -170,10 +182,10 @@ class TileLoops {
     });
   }
 
-  template <int width>
+  template <int width, int run>
   static void adjoint(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead) {
     if constexpr (width < lanes) {
-      constexpr int run = lanes / width, rows = std::min(height, Isa::most_y * run);
+      constexpr int rows = std::min(height, Isa::most_y * run);
       static_assert(height % rows == 0);
       if (ahead.first < ahead.end) {
         adjoint_keeping_y<width, rows, true>(A, Y, Z, ahead);
@@ -183,7 +195,7 @@ class TileLoops {
       for (Index row = rows; row < height; row += rows)
         adjoint_keeping_y<width, rows, false>({A.begin + row, A.stride, A.cols}, Y + row * width, Z, {});
     } else {
-      adjoint_keeping_z<width / lanes>(A, Y, Z, ahead);
+      adjoint_keeping_z<width * run / lanes, run>(A, Y, Z, ahead);
     }
   }
 
@@ -212,37 +224,37 @@ class TileLoops {
     }
   }
 
-  /// Rows of A and of Y pass by some rows of Z, each of this many vectors. A sum waits some cycles for its
-  /// last addition, so there are at least eight.
-  template <int vectors>
+  /// Runs of rows of A and of Y pass by some rows of Z, each of this many vectors. A sum waits some cycles
+  /// for its last addition, so there are at least eight.
+  template <int vectors, int run>
   [[gnu::always_inline]] static inline void adjoint_keeping_z(const Tile<R>& A, const R* Y, R* Z,
                                                               const Ahead& ahead) {
-    constexpr int at_once = vectors == 1 ? 8 : 4;
+    constexpr int at_once = vectors <= run ? 8 : 4;
     static_assert(TileKernels<R>::unit % at_once == 0);
     Fetch fetch(ahead);
     const R* a = A.begin;
-    for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * vectors * lanes) {
-      Vector z[at(at_once)][at(vectors)];
-      unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
-        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
-          z[l][v] = load(Z + (l * vectors + v) * lanes);
-        });
-      });
-      unrolled<height>([&](auto i) __attribute__((always_inline)) {
-        fetch.template part_of<at_once, i, height>();
+    for (Index k = 0; k < A.cols;
+         k += at_once, a += at_once * A.stride, Z += at_once * vectors * lanes / run) {
+      Vector z[at(at_once * vectors)] = {};
+      if constexpr (run == 1) {
+        unrolled<at_once * vectors>([&](auto l)
+                                        __attribute__((always_inline)) { z[l] = load(Z + l * lanes); });
+      }
+      unrolled<height / run>([&](auto i) __attribute__((always_inline)) {
+        fetch.template part_of<at_once, i, height / run>();
         Vector y[at(vectors)];
         unrolled<vectors>([&](auto v)
                               __attribute__((always_inline)) { y[v] = load(Y + (i * vectors + v) * lanes); });
         unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
-          const Vector element = broadcast(a[l * A.stride + i]);
-          unrolled<vectors>([&](auto v)
-                                __attribute__((always_inline)) { Isa::add_product(element, y[v], z[l][v]); });
+          const Vector elements = spread<lanes / run>(a + l * A.stride + i * run);
+          unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+            Isa::add_product(elements, y[v], z[l * vectors + v]);
+          });
         });
       });
-      unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
-        unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
-          store(z[l][v], Z + (l * vectors + v) * lanes);
-        });
+      add_partial_sums<at_once * vectors, run>(z);
+      unrolled<at_once * vectors / run>([&](auto l) __attribute__((always_inline)) {
+        store(run == 1 ? z[l] : load(Z + l * lanes) + z[l], Z + l * lanes);
       });
     }
   }

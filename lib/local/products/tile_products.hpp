@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,30 +25,29 @@ inline Widths even_widths(Index columns, int widest) {
   return widths;
 }
 
-/// Widths for which there are kernels: the widest, and for the rest the narrowest that holds it, or two that
-/// together have fewer columns, where another pass over A costs as much as some columns do. If column-stable,
-/// every sum is one chain.
+/// Widths for which there are kernels: those that together take the least time, and of these the fewest
+/// groups. Time is counted in columns, for each pass over A at least as many as the kernels say.
 template <class R>
-Widths adjoint_widths(Index columns, const TileKernels<R>& kernels, bool column_stable) {
-  constexpr int cost_of_pass = 6;  // measured with AVX-512 on a Zen 5 core
-  const auto& table = kernels.adjoint;
-  std::size_t narrowest = 0;
-  while (column_stable && table.entries[narrowest].width < kernels.lanes) ++narrowest;
-  const auto holds = [&](Index rest) {
-    std::size_t k = narrowest;
-    while (k + 1 < table.count && table.entries[k].width < rest) ++k;
-    return k;
+Widths adjoint_widths(Index columns, const TileKernels<R>& kernels,
+                      const typename TileKernels<R>::AdjointTable& table) {
+  struct Groups {
+    Index time = 0, count = 0, columns = 0;
+    int first = 0;
+    auto order() const { return std::tie(time, count, columns); }
   };
-  Widths widths;
-  for (Index rest = columns; rest > 0; rest -= widths.back()) {
-    std::size_t k = holds(rest);
-    if (k > narrowest && table.entries[k].width > rest) {
-      const int narrower = table.entries[k - 1].width;
-      const int two = narrower + table.entries[holds(rest - narrower)].width;
-      if (two + cost_of_pass <= table.entries[k].width) --k;
+  std::vector<Groups> best(at(columns) + 1);  // for so many columns
+  const auto rest = [](Index of, int width) { return at(std::max<Index>(of - width, 0)); };
+  for (Index some = 1; some <= columns; ++some) {
+    for (std::size_t k = 0; k < table.count; ++k) {
+      const int width = table.entries[k].width;
+      const Groups& others = best[rest(some, width)];
+      const Groups groups{others.time + std::max(width, kernels.least_time), others.count + 1,
+                          others.columns + width, width};
+      if (k == 0 || groups.order() <= best[at(some)].order()) best[at(some)] = groups;
     }
-    widths.push_back(table.entries[k].width);
   }
+  Widths widths;
+  for (Index left = columns; left > 0; left -= widths.back()) widths.push_back(best[at(left)].first);
   return widths;
 }
 
@@ -164,10 +164,11 @@ class AdjointTiles {
   /// If column-stable, each sum is one chain.
   AdjointTiles(const TileKernels<R>& kernels, Index depth, Op op, Index cols, Index columns, Index slots,
                bool column_stable)
-      : kernels_(kernels),
+      : height_(kernels.height),
+        kernels_(column_stable ? kernels.chains : kernels.adjoint),
         op_(op),
         depth_(depth),
-        order_(padded_cols<R>(cols), depth, adjoint_widths(parts<T> * columns, kernels, column_stable)),
+        order_(padded_cols<R>(cols), depth, adjoint_widths(parts<T> * columns, kernels, kernels_)),
         Y_(slots * slot_size()),
         sums_(order_.size()) {
     std::fill_n(Y_.data(), slots * slot_size(), R(0));
@@ -178,16 +179,16 @@ class AdjointTiles {
   void set(Index slot, Index first, MatrixView<const T> Y) {
     for (Index c = 0; c < parts<T> * Y.cols; ++c) {
       const Index column = parts<T> * first + c, group = order_.group_of(column);
-      const Index width = order_.width(group), run = std::max<Index>(kernels_.lanes / width, 1);
-      R* to = Y_.data() + slot * slot_size() + order_.begin(group) * kernels_.height +
+      const Index width = order_.width(group), run = kernels_.that_holds(width).run;
+      R* to = Y_.data() + slot * slot_size() + order_.begin(group) * height_ +
               (column - order_.begin(group)) * run;
       const auto part = [&](Index k) {
         return k < parts<T> * Y.rows ? real_part_of_adjoint(op_, Y, k, c) : R(0);
       };
       if (run == 1) {
-        for (Index k = 0; k < kernels_.height; ++k) to[k * width] = part(k);
+        for (Index k = 0; k < height_; ++k) to[k * width] = part(k);
       } else {
-        for (Index k = 0; k < kernels_.height; k += run, to += run * width)
+        for (Index k = 0; k < height_; k += run, to += run * width)
           for (Index l = 0; l < run; ++l) to[l] = part(k + l);
       }
     }
@@ -202,9 +203,9 @@ class AdjointTiles {
   void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
     const R* const Y = Y_.data() + slot * slot_size();
     for (Index g = 0; g < order_.groups(); ++g)
-      kernels_.adjoint.of_width(order_.width(g))(A, Y + order_.begin(g) * kernels_.height,
-                                                 sums_.data() + order_.place(col, g),
-                                                 share_of<R>(ahead, g, order_.groups()));
+      kernels_.that_holds(order_.width(g))
+          .kernel(A, Y + order_.begin(g) * height_, sums_.data() + order_.place(col, g),
+                  share_of<R>(ahead, g, order_.groups()));
   }
 
   /// X ← α sum + β X, for these rows of X.
@@ -226,9 +227,10 @@ class AdjointTiles {
   }
 
  private:
-  Index slot_size() const { return kernels_.height * order_.columns(); }
+  Index slot_size() const { return height_ * order_.columns(); }
 
-  const TileKernels<R>& kernels_;
+  Index height_;
+  const typename TileKernels<R>::AdjointTable& kernels_;
   Op op_;
   Index depth_;
   GroupedColumns order_;
