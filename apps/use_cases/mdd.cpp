@@ -21,14 +21,6 @@ namespace gridlops::program {
 
 namespace {
 
-/// ‖X‖ of all columns together.
-template <Scalar T>
-double frobenius_norm(const ConstDistMatrix<T>& X) {
-  double squares = 0;
-  for (const double norm : column_norms(X)) squares += norm * norm;
-  return std::sqrt(squares);
-}
-
 /// Inverts data by solve(data, model). Unless they are the user's own, A makes them of the model. save(name,
 /// X, is_data) keeps a result.
 template <Scalar T, class Solve, class Save>

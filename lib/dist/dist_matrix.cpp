@@ -219,6 +219,16 @@ std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order) {
 }
 
 template <Scalar T>
+double frobenius_norm(const ConstDistMatrix<T>& X) {
+  const std::vector<double> columns = column_norms(X);
+  const double largest = columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end());
+  if (largest == 0 || !std::isfinite(largest)) return largest;
+  double sum = 0;
+  for (const double norm : columns) sum += std::pow(norm / largest, 2);
+  return largest * std::sqrt(sum);
+}
+
+template <Scalar T>
 void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   require_same_layout(X, Y, "copy");
   X.grid()->backend()->template kernels<T>().copy(X.local(), Y.local());
@@ -231,6 +241,7 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   template void require_same_layout(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, std::string_view); \
   template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&);    \
   template std::vector<double> column_norms(const ConstDistMatrix<T>&, double);                              \
+  template double frobenius_norm(const ConstDistMatrix<T>&);                                                 \
   template void copy(const ConstDistMatrix<T>&, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

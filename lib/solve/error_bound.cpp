@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/solve/error_bound.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -68,20 +67,9 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   return bounds;
 }
 
-template <Scalar T>
-double frobenius_norm(const ConstDistMatrix<T>& A) {
-  const std::vector<double> columns = column_norms(A);
-  const double largest = columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end());
-  if (largest == 0 || !std::isfinite(largest)) return largest;
-  double sum = 0;
-  for (const double norm : columns) sum += std::pow(norm / largest, 2);
-  return largest * std::sqrt(sum);
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                   \
-  template std::vector<double> error_bounds(const SolveReport&, const ConstDistMatrix<T>&,        \
-                                            const ConstDistMatrix<T>&, const ErrorBoundOptions&); \
-  template double frobenius_norm(const ConstDistMatrix<T>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                            \
+  template std::vector<double> error_bounds(const SolveReport&, const ConstDistMatrix<T>&, \
+                                            const ConstDistMatrix<T>&, const ErrorBoundOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

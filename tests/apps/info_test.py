@@ -67,7 +67,7 @@ def check_info(suite):
     found = facts(run)
     for name, word in {"gridlops": "built with", "MPI": "", "ranks": "3 on 1 host", "transports": "mpi", "BLAS": "/",
                        "kernel": "this CPU has", "own kernels": "", "calibration": "GRIDLOPS_CALIBRATION is off", "threads": "1 per rank, 1 of BLAS", "GPU": "nccl mpi" if program.DEVICE == "gpu" else "none: "}.items():
-        suite.check(word in found.get(name, "nothing"), f"info: {name} is", found.get(name), "without", word)
+        suite.check(word in found.get(name, "nothing"), f"info: {name} is", found.get(name), "without", word, "in", run.output)
     known = ("fftw-3", "FFTW ", "KISS FFT 1")
     suite.check(found.get("FFT", "").startswith(known) and found["FFT"].endswith((", GPL 2 or later", ", BSD-3-Clause", ", Intel")),
                 "info: FFT is", found.get("FFT"))

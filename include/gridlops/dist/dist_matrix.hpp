@@ -142,6 +142,10 @@ GRIDLOPS_EXPORT std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order = 2);
 
+/// Returns ‖X‖_F, like column_norms() of order 2.
+template <Scalar T>
+GRIDLOPS_EXPORT double frobenius_norm(const ConstDistMatrix<T>& X);
+
 /// An element that is NaN or infinite.
 struct NonFiniteElement {
   Index row = 0, col = 0;  ///< global, from 0

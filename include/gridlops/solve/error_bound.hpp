@@ -40,8 +40,4 @@ GRIDLOPS_EXPORT std::vector<double> error_bounds(const SolveReport& report, cons
                                                  const ConstDistMatrix<T>& X,
                                                  const ErrorBoundOptions& options);
 
-/// ‖A‖_F of a matrix (collective over its grid; the same on all members, 0 on idle ranks).
-template <Scalar T>
-GRIDLOPS_EXPORT double frobenius_norm(const ConstDistMatrix<T>& A);
-
 }  // namespace gridlops

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 
 #include "gridlops/base/types.hpp"
 
@@ -47,19 +50,45 @@ struct TileKernels {
     };
     std::array<Entry, 7> entries{};
     std::size_t count = 0;
-    /// The narrowest for at least this many columns, or the widest.
-    constexpr const Entry& that_holds(Index columns) const {
+    constexpr void push_back(const Entry& entry) { entries[count++] = entry; }
+
+    const Entry& of_width(int width) const {
       std::size_t k = 0;
-      while (k + 1 < count && entries[k].width < columns) ++k;
+      while (entries[k].width != width) ++k;
       return entries[k];
     }
-    constexpr void push_back(const Entry& entry) { entries[count++] = entry; }
+
+    /// The first of the groups of so many columns that take the least time, and of these of the fewest.
+    int first_width(Index columns) const {
+      return columns < static_cast<Index>(first.size()) ? first[static_cast<std::size_t>(columns)]
+                                                        : entries[count - 1].width;
+    }
+    std::array<std::uint8_t, 257> first{};
+
+    /// Chooses groups. Time is counted in columns, for each pass over A at least so many.
+    constexpr void choose_groups(int least_time) {
+      struct Groups {
+        std::size_t time, number, columns;
+        constexpr auto operator<=>(const Groups&) const = default;
+      };
+      std::array<Groups, 257> best{};
+      for (std::size_t columns = 1; columns < best.size(); ++columns) {
+        for (std::size_t k = 0; k < count; ++k) {
+          const auto width = static_cast<std::size_t>(entries[k].width);
+          const auto time = static_cast<std::size_t>(std::max(entries[k].width, least_time));
+          const Groups& others = best[columns - std::min(columns, width)];
+          const Groups groups{others.time + time, others.number + 1, others.columns + width};
+          if (k > 0 && groups > best[columns]) continue;
+          best[columns] = groups;
+          first[columns] = static_cast<std::uint8_t>(width);
+        }
+      }
+    }
   };
 
   Index height = 0;
   int widest_forward = 0;  ///< forward[w − 1] is for groups of w ≤ widest_forward
   std::array<Forward*, most_forward> forward{};
-  int least_time = 0;    ///< of a pass over A in the adjoint, in columns
   AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some wider groups
   AdjointTable chains;   ///< those of whole registers whose sums are one chain, whatever the width
 };

@@ -28,10 +28,11 @@ class TileLoops {
     TileKernels<R> table;
     table.height = height;
     table.widest_forward = Isa::widest_forward;
-    table.least_time = Isa::least_time;
     fill_forward(table, std::make_integer_sequence<int, Isa::widest_forward>());
     fill_adjoint<2>(table);
     fill_chains<lanes>(table);
+    table.adjoint.choose_groups(Isa::least_time);
+    table.chains.choose_groups(Isa::least_time);
     return table;
   }
 

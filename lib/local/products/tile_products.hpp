@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,29 +24,11 @@ inline Widths even_widths(Index columns, int widest) {
   return widths;
 }
 
-/// Widths for which there are kernels: those that together take the least time, and of these the fewest
-/// groups. Time is counted in columns, for each pass over A at least as many as the kernels say.
-template <class R>
-Widths adjoint_widths(Index columns, const TileKernels<R>& kernels,
-                      const typename TileKernels<R>::AdjointTable& table) {
-  struct Groups {
-    Index time = 0, count = 0, columns = 0;
-    int first = 0;
-    auto order() const { return std::tie(time, count, columns); }
-  };
-  std::vector<Groups> best(at(columns) + 1);  // for so many columns
-  const auto rest = [](Index of, int width) { return at(std::max<Index>(of - width, 0)); };
-  for (Index some = 1; some <= columns; ++some) {
-    for (std::size_t k = 0; k < table.count; ++k) {
-      const int width = table.entries[k].width;
-      const Groups& others = best[rest(some, width)];
-      const Groups groups{others.time + std::max(width, kernels.least_time), others.count + 1,
-                          others.columns + width, width};
-      if (k == 0 || groups.order() <= best[at(some)].order()) best[at(some)] = groups;
-    }
-  }
+/// The groups that take the least time.
+template <class AdjointTable>
+Widths adjoint_widths(Index columns, const AdjointTable& kernels) {
   Widths widths;
-  for (Index left = columns; left > 0; left -= widths.back()) widths.push_back(best[at(left)].first);
+  for (Index rest = columns; rest > 0; rest -= widths.back()) widths.push_back(kernels.first_width(rest));
   return widths;
 }
 
@@ -168,7 +149,7 @@ class AdjointTiles {
         kernels_(column_stable ? kernels.chains : kernels.adjoint),
         op_(op),
         depth_(depth),
-        order_(padded_cols<R>(cols), depth, adjoint_widths(parts<T> * columns, kernels, kernels_)),
+        order_(padded_cols<R>(cols), depth, adjoint_widths(parts<T> * columns, kernels_)),
         Y_(slots * slot_size()),
         sums_(order_.size()) {
     std::fill_n(Y_.data(), slots * slot_size(), R(0));
@@ -179,7 +160,7 @@ class AdjointTiles {
   void set(Index slot, Index first, MatrixView<const T> Y) {
     for (Index c = 0; c < parts<T> * Y.cols; ++c) {
       const Index column = parts<T> * first + c, group = order_.group_of(column);
-      const Index width = order_.width(group), run = kernels_.that_holds(width).run;
+      const Index width = order_.width(group), run = kernels_.of_width(order_.width(group)).run;
       R* to = Y_.data() + slot * slot_size() + order_.begin(group) * height_ +
               (column - order_.begin(group)) * run;
       const auto part = [&](Index k) {
@@ -203,7 +184,7 @@ class AdjointTiles {
   void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
     const R* const Y = Y_.data() + slot * slot_size();
     for (Index g = 0; g < order_.groups(); ++g)
-      kernels_.that_holds(order_.width(g))
+      kernels_.of_width(order_.width(g))
           .kernel(A, Y + order_.begin(g) * height_, sums_.data() + order_.place(col, g),
                   share_of<R>(ahead, g, order_.groups()));
   }
