@@ -19,8 +19,9 @@ namespace gridlops {
 /// products read A once, from beginning to end.
 ///
 /// Isa has the size of a vector register; how many registers hold rows of A forward (row_vectors), and Y in
-/// the adjoint (most_y); and the few operations that the compiler's vectors lack. It is local to the one file
-/// compiled for the instruction set, so that the linker cannot use that code for other files.
+/// the adjoint (most_y); how many registers of Y at most have two rows each (most_pairs); the least time of a
+/// pass (AdjointTable::choose_groups); and the few operations that the compiler's vectors lack. It is local
+/// to the one file compiled for the instruction set, so that the linker cannot use that code for other files.
 template <class Isa, class R>
 class TileLoops {
  public:
