@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "bench/benchmarks.hpp"
 #include "bench/measure/results.hpp"
 #include "command_line/grid.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fourier.hpp"
@@ -33,6 +35,7 @@ struct OperatorArguments {
   std::vector<Index> nrhs{1};
   std::vector<Index> samples;  ///< empty: those of the use case
   Index lines = 3000;
+  std::vector<Index> kernel{400, 201, 121};  ///< that of `gridlops mdd`
   std::string device = "cpu";
   Method method;
 };
@@ -146,15 +149,16 @@ Subject<float> lines_of(const Grid& grid, Index lines, Index n) {
           2.5 * samples * std::log2(samples) * static_cast<double>(lines)};
 }
 
-/// The integral of `gridlops mdd`, cut along its frequencies.
-Subject<std::complex<float>> integral(const Grid& grid) {
+/// An integral with so many slices of nx × ny, cut along the slices.
+Subject<std::complex<float>> integral(const Grid& grid, const std::vector<Index>& sizes) {
   using T = std::complex<float>;
-  constexpr Index frequencies = 400, receivers = 201, sources = 121;
-  const Space kernel = array_space(grid, {frequencies, sources, receivers}, 0);
+  if (sizes.size() != 3) throw UsageError("--kernel needs three sizes: slices, nx, ny");
+  const Space kernel = array_space(grid, {sizes[0], sizes[2], sizes[1]}, 0);
   DistMatrix<T> G = allocate_matrix<T>(grid, kernel.layout(1));
   G.fill([](Index i, Index) { return T(1 / static_cast<float>(1 + i % 1000), 1); });
-  const double elements = static_cast<double>(frequencies * receivers * sources);
-  return {"fredholm", "400x201x121", fredholm<T>(kernel, std::move(G)), 8 * elements, elements * sizeof(T)};
+  const double elements = static_cast<double>(kernel.dimension());
+  return {"fredholm", fmt::format("{}", fmt::join(sizes, "x")), fredholm<T>(kernel, std::move(G)),
+          8 * elements, elements * sizeof(T)};
 }
 
 /// The migration of `gridlops lsm`, sources cut over the ranks. Each point of a trace takes 5 operations for
@@ -200,7 +204,7 @@ ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
   const Grid grid = program::make_grid(world, GridShape{world.size(), 1}, arguments.device);
   for (const std::string& name : arguments.operators) {
     if (name == "fredholm") {
-      measure(writer, meter, grid, integral(grid), arguments);
+      measure(writer, meter, grid, integral(grid, arguments.kernel), arguments);
     } else if (name == "fourier" && arguments.samples.empty()) {
       measure(writer, meter, grid, traces(grid), arguments);
     } else if (name == "fourier") {
@@ -226,6 +230,8 @@ Action define_operators(Options& options) {
   options.numbers("--samples", arguments->samples, "N[,...]",
                   "Lengths of lines in f32 that fourier transforms, instead of the use case's");
   options.whole("--lines", arguments->lines, "L", 1, "How many of these lines [3000]");
+  options.numbers("--kernel", arguments->kernel, "F,X,Y",
+                  "Slices of fredholm, and their sizes [400,201,121]");
   options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
   define_method(options, arguments->method);
   return [arguments](Communicator& world) { return operators(world, *arguments); };

@@ -139,8 +139,12 @@ void bind_samples(py::module_ native) {
   native.def("crop", [](const Space& space, const HaloWidths& widths) { return A{crop<T>(space, widths)}; });
   native.def("fredholm",
              [](const Space& kernel, const std::shared_ptr<Matrix<T>>& G, const std::string& columns) {
-               DistMatrix<T> view(G->matrix.grid(), G->matrix.layout(), G->matrix.local());
-               return A{keep_alive(fredholm<T>(kernel, std::move(view), parse_axis(columns)), G)};
+               return A{keep_alive(fredholm<T>(kernel, share(G), parse_axis(columns)), G)};
+             });
+  // Leaves G without elements.
+  native.def("fredholm_of_own",
+             [](const Space& kernel, const std::shared_ptr<Matrix<T>>& G, const std::string& columns) {
+               return A{keep_alive(fredholm<T>(kernel, std::move(G->matrix), parse_axis(columns)), G)};
              });
   native.def("kirchhoff", [](const Space& data, const Space& image, const RayValues& times, double interval,
                              const std::vector<double>& wavelet, Index centre,

@@ -52,8 +52,9 @@ class IndependentFrequencies {
                         const SolveOptions& options) const {
     const Index nx = arguments_.nx, ny = arguments_.ny;
     const Space kernel = array_space(alone_, {1, nx, ny}, 0);
-    const MatrixView<T> slice = slices_.row_block({f * nx * ny, nx * ny});
-    const OperatorPtr<T> A = fredholm<T>(kernel, DistMatrix<T>(alone_, kernel.layout(1), slice));
+    DistMatrix<T> slice(alone_, kernel.layout(1));  // a copy, which the operator may store as it likes
+    alone_->backend()->template kernels<T>().copy(slices_.row_block({f * nx * ny, nx * ny}), slice.local());
+    const OperatorPtr<T> A = fredholm<T>(kernel, std::move(slice));
     const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
     DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
     return solve_weighted<T>(arguments_.common.solver, A, weights_, B, X, options);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <utility>
 
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/fourier.hpp"
@@ -53,13 +54,15 @@ void note_iterations(UseCase& run, const SolveReport& report) {
   run.figure("most iterations", static_cast<double>(iterations.back()));
 }
 
-/// The kernel as an operator on all frequencies. If groups of ranks share frequencies, the kernel moves to
-/// them, and `entries` are empty afterwards.
+/// The kernel as an operator on all frequencies. `entries` are empty afterwards, unless frequencies shall be
+/// solved alone.
 template <Scalar C>
 OperatorPtr<C> kernel_operator(UseCase& run, const MddArguments& arguments, const Space& kernel,
                                DistMatrix<C>& entries) {
   const auto& grid = kernel.grid;
-  if (!arguments.groups) return fredholm<C>(kernel, DistMatrix<C>(grid, entries.layout(), entries.local()));
+  if (arguments.independent)
+    return fredholm<C>(kernel, DistMatrix<C>(grid, entries.layout(), entries.local()));
+  if (!arguments.groups) return fredholm<C>(kernel, std::exchange(entries, DistMatrix<C>()));
   const std::vector<ProductShape> slices(static_cast<std::size_t>(arguments.frequencies),
                                          {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<C>});
   const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size()));

@@ -49,15 +49,20 @@ void check_products(const Shape& shape, const KernelSet& set, bool column_stable
   const std::vector<T> second = product(Op::adjoint, AP.data());
   both.insert(both.end(), second.begin(), second.end());
 
+  const auto halves = [c = columns](PaddedMatrix<T>& W) {
+    return std::pair(W.view().col_block({0, c}), W.view().col_block({c, c}));
+  };
   auto Q = nothing<T>(rows, columns, 1), W = nothing<T>(cols, 2 * columns, 1);
-  strips.one_pass(P.view(), R.view(), Q.view(), W.view());
+  const auto [U, V] = halves(W);
+  strips.one_pass(P.view(), R.view(), Q.view(), U, V);
   check(Q, AP, rows);
   check(W, both, cols);
   // Rows may come later, in portions that are not those of strips, and from elsewhere. Here they come in
   // three portions.
   auto late_Q = nothing<T>(rows, columns, 0), late_W = nothing<T>(cols, 2 * columns, 0);
+  const auto [late_U, late_V] = halves(late_W);
   Index summed = 0;
-  strips.one_pass(P.view(), R.view(), late_Q.view(), late_W.view(), [&, m = rows](Index computed) {
+  strips.one_pass(P.view(), R.view(), late_Q.view(), late_U, late_V, [&, m = rows](Index computed) {
     const Index end = computed == m ? std::min(summed + 5, m) : std::max(summed, computed - 20);
     for (; summed < end; ++summed)
       for (Index j = 0; j < late_Q.view().cols; ++j) late_Q.view()(summed, j) *= T(3);
@@ -115,10 +120,11 @@ TEMPLATE_LIST_TEST_CASE("column-stable products have the same bits packed, in co
       packed.multiply(Op::adjoint, T(1), R.view(), T(0), X.view());
       CHECK(same(AP, Y.view()));
       CHECK(same(AhR, X.view()));
-      auto Q = nothing<T>(rows, columns, 0), W = nothing<T>(cols, 2 * columns, 0);
-      packed.one_pass(P.view(), R.view(), Q.view(), W.view());
+      auto Q = nothing<T>(rows, columns, 0), U = nothing<T>(cols, columns, 0),
+           V = nothing<T>(cols, columns, 0);
+      packed.one_pass(P.view(), R.view(), Q.view(), U.view(), V.view());
       CHECK(same(AP, Q.view()));
-      CHECK(same(AhR, W.view().col_block({0, columns})));
+      CHECK(same(AhR, U.view()));
     }
   }
 }

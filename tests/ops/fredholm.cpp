@@ -9,7 +9,9 @@
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "local/products/packed_matrix.hpp"
 #include "support/arrays.hpp"
+#include "support/metered_backend.hpp"
 #include "support/problems.hpp"
 
 using namespace gridlops;
@@ -136,6 +138,71 @@ TEST_CASE("A Fredholm integral moves nothing, and one pass over it is its three 
     CHECK(mismatches<T>(U, [&](Index, Index) { return u[static_cast<std::size_t>(k++)]; }) == 0);
     CHECK(traffic.sent() == 0);
     CHECK(traffic.received() == 0);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Packed slices have the products of slices in columns, and no other copy",
+                        "[fredholm]", Scalars) {
+  using T = TestType;
+  constexpr Index count = 9, nx = 105, ny = 111, columns = 3;
+  const auto elements = [](std::uint64_t seed) {
+    return [seed](Index i, Index j) { return small_integer<T>(seed, i, j); };
+  };
+  for (const GridPtr& grid : all_grids([] { return std::make_shared<MeteredBackend>(make_backend()); })) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    auto& memory = dynamic_cast<MeteredBackend&>(*grid->backend());
+    const Space kernel = array_space(grid, {count, ny, nx}, 0);
+    DistMatrix<T> entries(grid, kernel.layout(1));
+    entries.fill([&](Index row, Index) {
+      const std::vector<Index> at = place_of(kernel.dims, row);
+      return slice_element<T>(at[0], at[2], at[1]);
+    });
+    const OperatorPtr<T> in_columns =
+        fredholm<T>(kernel, DistMatrix<T>(grid, entries.layout(), entries.local()));
+    const OperatorPtr<T> own = example<T>(kernel);
+    const Space &model = own->domain(), &data = own->range();
+    DistMatrix<T> P(grid, model.layout(columns)), R(grid, data.layout(columns));
+    P.fill(elements(1));
+    R.fill(elements(2));
+    struct Results {
+      DistMatrix<T> Q, U, V;
+    };
+    const auto results = [&] {
+      Results all{DistMatrix<T>(grid, data.layout(columns)), DistMatrix<T>(grid, model.layout(columns)),
+                  DistMatrix<T>(grid, model.layout(columns))};
+      all.Q.fill(elements(3));
+      all.U.fill(elements(4));
+      return all;
+    };
+    Results expected = results(), found = results();
+    const bool packs = memory.memory_space() == MemorySpace::host &&
+                       packed_is_faster(scalar_type_of<T>, nx, ny, columns, kernel_choice());
+    const Index before = memory.bytes_in_use();
+    // Every rank has two slices at least.
+    if (packs) {
+      if (grid->comm().rank() == 0) memory.fail_at(2);
+      CHECK_THROWS_AS(own->apply(T(2), P, T(-1), found.Q), OutOfMemory);
+    }
+    own->apply(T(2), P, T(-1), found.Q);
+    in_columns->apply(T(2), P, T(-1), expected.Q);
+    own->apply_adjoint(T(3), R, T(1), found.U);
+    in_columns->apply_adjoint(T(3), R, T(1), expected.U);
+    // Slices are filled up to whole tiles.
+    CHECK(static_cast<double>(memory.bytes_in_use() - before) <
+          0.3 * static_cast<double>(entries.local().size() * Index{sizeof(T)}));
+    const auto is_same = [](const DistMatrix<T>& a, const DistMatrix<T>& b) {
+      const std::vector<T> all = on_host<T>(b);
+      std::size_t k = 0;
+      return mismatches<T>(a, [&](Index, Index) { return all[k++]; }) == 0;
+    };
+    CHECK(is_same(found.Q, expected.Q));
+    CHECK(is_same(found.U, expected.U));
+    own->normal_product(P, R, found.Q, found.U, found.V);
+    in_columns->normal_product(P, R, expected.Q, expected.U, expected.V);
+    CHECK(is_same(found.Q, expected.Q));
+    CHECK(is_same(found.U, expected.U));
+    CHECK(is_same(found.V, expected.V));
   }
 }
 

@@ -179,9 +179,10 @@ def fredholm(kernel: Space, G: Matrix, columns: str = "uncut", *, transposed: bo
     ``transposed``, G is one column of arrays (slices, ny, nx), which the operator uses in place (not collective). Models
     and data are cut like G along the slices. Nothing moves between ranks.
     """
-    if not transposed:
-        kernel, G = _transposed_slices(kernel, G)
-    return _made(kernel, G.dtype, "fredholm", kernel.native, G.native, columns)
+    if transposed:
+        return _made(kernel, G.dtype, "fredholm", kernel.native, G.native, columns)
+    kernel, G = _transposed_slices(kernel, G)
+    return _made(kernel, G.dtype, "fredholm_of_own", kernel.native, G.native, columns)
 
 
 def _transposed_slices(kernel: Space, G: Matrix) -> tuple[Space, Matrix]:

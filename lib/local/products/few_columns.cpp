@@ -52,7 +52,7 @@ class TilesOfColumns {
 template <Scalar T>
 void few_columns_gemm(Op op, T alpha, MatrixView<const T> A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                       const KernelSet& set, bool column_stable) {
-  const TileKernels<Real<T>>& kernels = set.tiles<Real<T>>();
+  const TileKernels<Real<T>>& kernels = set.tiles<Real<T>>(parts<T> * A.rows);
   const TilesOfColumns<Real<T>> tiles(real_view(A), kernels.height);
   multiply_tiles(tiles, kernels, op, alpha, X, beta, Y, column_stable);
 }

@@ -25,7 +25,7 @@ using AddStencil = void (*)(Index n, R alpha, const R* weights, const Index* off
 /// Inner loops for one real type.
 template <class R>
 struct RealKernels {
-  TileKernels<R> tiles;
+  std::array<TileKernels<R>, 2> tiles;  ///< high tiles, and lower ones
   Correlate<R> correlate = nullptr;
   AddStencil<R> add_stencil = nullptr;
 };
@@ -41,9 +41,13 @@ struct KernelSet {
   /// Kernels of OpenBLAS that need this instruction set.
   std::array<const char*, 3> blas_kernels{"", "", ""};
 
+  /// Kernels for tiles of a matrix with so many rows: high tiles, unless lower ones hold it in clearly less
+  /// memory.
   template <class R>
-  const TileKernels<R>& tiles() const {
-    return std::get<RealKernels<R>>(loops).tiles;
+  const TileKernels<R>& tiles(Index rows) const {
+    const auto& [high, low] = std::get<RealKernels<R>>(loops).tiles;
+    const auto filled_up = [rows](Index height) { return (rows + height - 1) / height * height; };
+    return 33 * filled_up(low.height) < 32 * filled_up(high.height) ? low : high;
   }
   template <class R>
   Correlate<R> correlate() const {

@@ -9,8 +9,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 32, row_vectors = 3, widest_forward = 4, most_y = 12, most_pairs = 0,
-                       least_time = 4;
+  static constexpr int vector_bytes = 32, widest_forward = 4, most_y = 12, most_pairs = 0, least_time = 4;
 
   [[gnu::always_inline]] static inline void add_product(__m256 a, __m256 b, auto& sum) {
     sum = _mm256_fmadd_ps(a, b, sum);
@@ -26,7 +25,8 @@ struct Isa {
 };
 
 template <class R>
-constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate,
+constexpr RealKernels<R> loops{{TileLoops<Isa, R, 3>::kernels(), TileLoops<Isa, R, 2>::kernels()},
+                               CorrelateLoops<Isa, R>::correlate,
                                CorrelateLoops<Isa, R>::add_stencil};
 
 }  // namespace

@@ -9,8 +9,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 64, row_vectors = 3, widest_forward = 8, most_y = 24, most_pairs = 4,
-                       least_time = 8;
+  static constexpr int vector_bytes = 64, widest_forward = 8, most_y = 24, most_pairs = 4, least_time = 8;
 
   [[gnu::always_inline]] static inline void add_product(__m512 a, __m512 b, auto& sum) {
     sum = _mm512_fmadd_ps(a, b, sum);
@@ -30,7 +29,8 @@ struct Isa {
 };
 
 template <class R>
-constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate,
+constexpr RealKernels<R> loops{{TileLoops<Isa, R, 3>::kernels(), TileLoops<Isa, R, 2>::kernels()},
+                               CorrelateLoops<Isa, R>::correlate,
                                CorrelateLoops<Isa, R>::add_stencil};
 
 }  // namespace

@@ -7,8 +7,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 16, row_vectors = 2, widest_forward = 4, most_y = 8, most_pairs = 0,
-                       least_time = 4;
+  static constexpr int vector_bytes = 16, widest_forward = 4, most_y = 8, most_pairs = 0, least_time = 4;
 
   template <class Vector>
   [[gnu::always_inline]] static inline void add_product(const Vector& a, const Vector& b, Vector& sum) {
@@ -17,7 +16,8 @@ struct Isa {
 };
 
 template <class R>
-constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate,
+constexpr RealKernels<R> loops{{TileLoops<Isa, R, 2>::kernels(), TileLoops<Isa, R, 1>::kernels()},
+                               CorrelateLoops<Isa, R>::correlate,
                                CorrelateLoops<Isa, R>::add_stencil};
 
 }  // namespace

@@ -9,8 +9,7 @@ namespace gridlops {
 namespace {
 
 struct Isa {
-  static constexpr int vector_bytes = 16, row_vectors = 4, widest_forward = 6, most_y = 8, most_pairs = 0,
-                       least_time = 4;
+  static constexpr int vector_bytes = 16, widest_forward = 6, most_y = 8, most_pairs = 0, least_time = 4;
 
   [[gnu::always_inline]] static inline void add_product(float32x4_t a, float32x4_t b, auto& sum) {
     sum = vfmaq_f32(sum, a, b);
@@ -21,7 +20,8 @@ struct Isa {
 };
 
 template <class R>
-constexpr RealKernels<R> loops{TileLoops<Isa, R>::kernels(), CorrelateLoops<Isa, R>::correlate,
+constexpr RealKernels<R> loops{{TileLoops<Isa, R, 4>::kernels(), TileLoops<Isa, R, 3>::kernels()},
+                               CorrelateLoops<Isa, R>::correlate,
                                CorrelateLoops<Isa, R>::add_stencil};
 
 }  // namespace

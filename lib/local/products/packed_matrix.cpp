@@ -14,7 +14,7 @@ template <Scalar T>
 PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A,
                               const KernelSet& set, bool column_stable,
                               const std::function<void(Index)>& taken)
-    : kernels_(&set.tiles<Real<T>>()),
+    : kernels_(&set.tiles<Real<T>>(parts_ * A.rows)),
       column_stable_(column_stable),
       rows_(A.rows),
       cols_(A.cols),
@@ -68,11 +68,11 @@ void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Ma
 }
 
 template <Scalar T>
-void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
-                               const Completion& completed) const {
+void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U,
+                               MatrixView<T> V, const Completion& completed) const {
   const int threads = threads_for(3 * product_flops<T>(rows_, cols_, P.cols));
   ForwardTiles<T> forward(*kernels_, depth(), P, threads);
-  AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, W.cols, threads, column_stable_);
+  AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, 2 * P.cols, threads, column_stable_);
   const Index tiles = (cols_ + depth() - 1) / depth();
   // Each thread takes a strip through the product, and its columns of earlier strips, still in a cache,
   // through the adjoint, in turns of one run. That keeps memory busy all the time.
@@ -104,9 +104,7 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
       }
     }
     if (thread >= products.size) return;
-    const Range rows = strip_rows(p);
-    for (Index j = 0; j < Q.cols; ++j)
-      for (Index i = 0; i < rows.size; ++i) Q(rows.begin + i, j) = forward.sum(thread, i, j);
+    forward.finish(thread, T(1), T(0), Q.row_block(strip_rows(p)));
   };
 
   Index complete = 0, done = 0;  // rows of Q that have arrived, and strips that the adjoint has processed
@@ -130,7 +128,10 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
     const Index computed = std::min(p * (kernels_->height / parts_), rows_);
     complete = completed ? completed(computed) : computed;
   }
-  for_ranges(cols_, depth(), threads, [&](int, Range cols) { adjoint.finish(T(1), T(0), W, cols); });
+  for_ranges(cols_, depth(), threads, [&](int, Range cols) {
+    adjoint.finish(0, T(1), T(0), U, cols);
+    adjoint.finish(P.cols, T(1), T(0), V, cols);
+  });
 }
 
 // The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster, up to the largest

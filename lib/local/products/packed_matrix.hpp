@@ -43,11 +43,10 @@ class PackedMatrix {
   /// computed, it grows with each call until all are complete.
   using Completion = std::function<Index(Index computed)>;
 
-  /// Q ← A P, W ← Aᴴ [R, Q], reading A from memory once. P, R and Q have the same number of columns, and W
-  /// twice as many. Aᴴ uses the rows of Q that `completed` reports as complete; without it, the result of A
-  /// P.
-  void one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
-                const Completion& completed = {}) const;
+  /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q, reading A from memory once. All have the same number of columns. Aᴴ uses
+  /// the rows of Q that `completed` reports as complete; without it, the result of A P.
+  void one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U,
+                MatrixView<T> V, const Completion& completed = {}) const;
 
   // The tiles, of the real matrix.
   Index cols() const { return cols_; }

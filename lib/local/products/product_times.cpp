@@ -129,7 +129,7 @@ void ProductTimer<T>::run(Work work, const Block& block, Index columns) const {
     case Work::packed_adjoint:
       return block.packed.multiply(Op::adjoint, T(1), R, T(0), Z);
     case Work::one_pass:
-      return block.packed.one_pass(X, R, Y, W);
+      return block.packed.one_pass(X, R, Y, Z, W.col_block({columns, columns}));
   }
 }
 

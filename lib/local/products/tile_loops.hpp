@@ -18,11 +18,12 @@ namespace gridlops {
 /// less than a register Y stays in registers while the columns of A pass by, for wider ones the sums. Both
 /// products read A once, from beginning to end.
 ///
-/// Isa has the size of a vector register; how many registers hold rows of A forward (row_vectors), and Y in
-/// the adjoint (most_y); how many registers of Y at most have two rows each (most_pairs); the least time of a
-/// pass (AdjointTable::choose_groups); and the few operations that the compiler's vectors lack. It is local
-/// to the one file compiled for the instruction set, so that the linker cannot use that code for other files.
-template <class Isa, class R>
+/// Rows of A fill row_vectors registers in the forward product. Isa has the size of a register; how many hold
+/// Y in the adjoint (most_y); how many registers of Y at most have two rows each (most_pairs); the least time
+/// of a pass (AdjointTable::choose_groups); and the few operations that the compiler's vectors lack. It is
+/// local to the one file compiled for the instruction set, so that the linker cannot use that code for other
+/// files.
+template <class Isa, class R, int row_vectors>
 class TileLoops {
  public:
   static constexpr TileKernels<R> kernels() {
@@ -39,7 +40,6 @@ class TileLoops {
 
  private:
   static constexpr int lanes = Isa::vector_bytes / static_cast<int>(sizeof(R));
-  static constexpr int row_vectors = Isa::row_vectors;
   static constexpr int height = row_vectors * lanes;
   static_assert(Isa::widest_forward <= TileKernels<R>::most_forward);
 

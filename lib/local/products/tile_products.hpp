@@ -8,6 +8,7 @@
 #include "base/numbers.hpp"
 #include "local/products/real_parts.hpp"
 #include "local/products/tile_kernels.hpp"
+#include "local/products/workspace.hpp"
 #include "local/threads.hpp"
 
 namespace gridlops {
@@ -15,12 +16,12 @@ namespace gridlops {
 /// The widths of groups of right-hand sides. Together the groups may be wider than the number of columns.
 using Widths = std::vector<int>;
 
-/// As few groups as possible, of nearly the same width.
-inline Widths even_widths(Index columns, int widest) {
-  const Index groups = (columns + widest - 1) / widest;
+/// As few groups as possible, of nearly the same width, for columns of so many real ones.
+inline Widths even_widths(Index columns, int parts, int widest) {
+  const Index most = widest / parts, groups = (columns + most - 1) / most;
   Widths widths;
   for (Index g = 0; g < groups; ++g)
-    widths.push_back(static_cast<int>((g + 1) * columns / groups - g * columns / groups));
+    widths.push_back(parts * static_cast<int>((g + 1) * columns / groups - g * columns / groups));
   return widths;
 }
 
@@ -89,18 +90,14 @@ class ForwardTiles {
  public:
   ForwardTiles(const TileKernels<R>& kernels, Index depth, MatrixView<const T> X, Index slots)
       : kernels_(kernels),
-        order_(padded_cols<R>(X.rows), depth, even_widths(parts<T> * X.cols, kernels.widest_forward)),
+        order_(padded_cols<R>(X.rows), depth, even_widths(X.cols, parts<T>, kernels.widest_forward)),
         X_(order_.size()),
         sums_(slots * slot_size()) {
     const int threads = threads_for(static_cast<double>(order_.size()));
     for_ranges(order_.rows(), depth, threads, [&](int, Range rows) {
-      for (Index row = rows.begin; row < rows.end(); row += depth) {
-        R* to = X_.data() + row * order_.columns();
+      for (Index row = rows.begin; row < rows.end(); row += depth)
         for (Index g = 0; g < order_.groups(); ++g)
-          for (Index k = row; k < std::min(row + depth, order_.rows()); ++k)
-            for (Index c = order_.begin(g); c < order_.begin(g + 1); ++c)
-              *to++ = k < X.rows ? real_part_of(X, k, c) : R(0);
-      }
+          copy_group(X, row, std::min(depth, order_.rows() - row), g);
     });
   }
 
@@ -117,19 +114,39 @@ class ForwardTiles {
                                                 share_of<R>(ahead, g, order_.groups()));
   }
 
-  /// Row i of the slot's strip, in column j of the product.
-  T sum(Index slot, Index i, Index j) const {
-    const R* const sums = sums_.data() + slot * slot_size() + parts<T> * (j * kernels_.height + i);
-    if constexpr (is_complex<T>) {
-      const R* const with_imaginary = sums + kernels_.height;
-      return T(sums[0] - with_imaginary[1], sums[1] + with_imaginary[0]);
-    } else {
-      return sums[0];
+  /// Y ← α sums + β Y, for the rows Y of the slot's strip, and of the next slots' if there are more.
+  void finish(Index slot, T alpha, T beta, MatrixView<T> Y) const {
+    const Index height = kernels_.height / parts<T>;
+    for (Index j = 0; j < Y.cols; ++j) {
+      const R* sums = sums_.data() + slot * slot_size() + parts<T> * j * kernels_.height;
+      for (Index row = 0; row < Y.rows; row += height, sums += slot_size()) {
+        const auto sum = [=, imaginary = sums + kernels_.height](Index i) {
+          if constexpr (is_complex<T>) {
+            return T(sums[2 * i] - imaginary[2 * i + 1], sums[2 * i + 1] + imaginary[2 * i]);
+          } else {
+            return sums[i];
+          }
+        };
+        add_scaled(alpha, sum, beta, Y.column(j) + row, std::min(height, Y.rows - row));
+      }
     }
   }
 
  private:
   Index slot_size() const { return kernels_.height * order_.columns(); }
+
+  /// Rows [row, row + count) of a group's columns, row by row. An element is its real columns, side by side.
+  /// Rows beyond X's are zero.
+  void copy_group(MatrixView<const T> X, Index row, Index count, Index group) {
+    T* const to = reinterpret_cast<T*>(X_.data() + order_.place(row, group));
+    const Index width = order_.width(group) / parts<T>, first = order_.begin(group) / parts<T>;
+    const Index filled = std::clamp(X.rows - row, Index{0}, count);
+    for (Index c = 0; c < width; ++c) {
+      const T* const from = X.column(first + c) + row;
+      for (Index k = 0; k < filled; ++k) to[k * width + c] = from[k];
+    }
+    std::fill(to + filled * width, to + count * width, T(0));
+  }
 
   const TileKernels<R>& kernels_;
   GroupedColumns order_;
@@ -156,22 +173,16 @@ class AdjointTiles {
     std::fill_n(sums_.data(), order_.size(), R(0));
   }
 
-  /// Puts a strip's rows of Y into the slot, as columns from `first` on. Rows beyond Y's are zero.
+  /// Puts a strip's rows of Y into the slot, and those of the next strips into the next slots, as columns
+  /// from `first` on. Rows beyond Y's are zero.
   void set(Index slot, Index first, MatrixView<const T> Y) {
-    for (Index c = 0; c < parts<T> * Y.cols; ++c) {
-      const Index column = parts<T> * first + c, group = order_.group_of(column);
+    for (Index j = 0; j < Y.cols; ++j) {
+      const Index column = parts<T> * (first + j), group = order_.group_of(column);
       const Index width = order_.width(group), run = kernels_.of_width(order_.width(group)).run;
       R* to = Y_.data() + slot * slot_size() + order_.begin(group) * height_ +
               (column - order_.begin(group)) * run;
-      const auto part = [&](Index k) {
-        return k < parts<T> * Y.rows ? real_part_of_adjoint(op_, Y, k, c) : R(0);
-      };
-      if (run == 1) {
-        for (Index k = 0; k < height_; ++k) to[k * width] = part(k);
-      } else {
-        for (Index k = 0; k < height_; k += run, to += run * width)
-          for (Index l = 0; l < run; ++l) to[l] = part(k + l);
-      }
+      for (Index row = 0; row < Y.rows; row += height_ / parts<T>, to += slot_size())
+        set_column(Y.column(j) + row, std::min(Y.rows - row, height_ / parts<T>), to, run, width);
     }
   }
 
@@ -189,26 +200,49 @@ class AdjointTiles {
                   share_of<R>(ahead, g, order_.groups()));
   }
 
-  /// X ← α sum + β X, for these rows of X.
-  void finish(T alpha, T beta, MatrixView<T> X, Range rows) const {
+  /// X ← α sums + β X, for these rows of X and the columns of the sums from `first` on.
+  void finish(Index first, T alpha, T beta, MatrixView<T> X, Range rows) const {
     const Index end = std::min(rows.end(), X.rows);
     for (Index j = 0; j < X.cols; ++j) {
-      const Index group = order_.group_of(parts<T> * j), width = order_.width(group);
+      const Index column = parts<T> * (first + j), group = order_.group_of(column);
+      const Index width = order_.width(group);
       for (Index row = rows.begin; row < end; row += depth_) {
-        const R* sum = sums_.data() + order_.place(row, group) + parts<T> * j - order_.begin(group);
-        for (Index k = row; k < std::min(row + depth_, end); ++k, sum += width) {
+        const R* const sums = sums_.data() + order_.place(row, group) + column - order_.begin(group);
+        const auto sum = [=](Index k) {
+          const R* const at = sums + k * width;
           if constexpr (is_complex<T>) {
-            add_scaled(alpha, T(sum[0], sum[1]), beta, X(k, j));
+            return T(at[0], at[1]);
           } else {
-            add_scaled(alpha, sum[0], beta, X(k, j));
+            return at[0];
           }
-        }
+        };
+        add_scaled(alpha, sum, beta, X.column(j) + row, std::min(depth_, end - row));
       }
     }
   }
 
  private:
   Index slot_size() const { return height_ * order_.columns(); }
+
+  /// A complex element has two real rows and columns (real_parts.hpp). Two of its four numbers are side by
+  /// side: those of a column in a run, else those of a row.
+  void set_column(const T* y, Index count, R* to, Index run, Index width) const {
+    const Index rows = std::max(run, Index{parts<T>}), apart = run > 1 ? run : width;
+    const R sign = op_ == Op::adjoint ? R(1) : R(-1), below = run > 1 ? sign : R(1), beside = sign * below;
+    for (Index k = 0, i = 0; k < height_; k += rows, to += rows * width) {
+      for (Index l = 0; l < rows; l += parts<T>, ++i) {
+        const T element = i < count ? y[i] : T(0);
+        if constexpr (is_complex<T>) {
+          to[l] = element.real();
+          to[l + 1] = below * element.imag();
+          to[l + apart] = beside * element.imag();
+          to[l + apart + 1] = -sign * element.real();
+        } else {
+          to[l] = element;
+        }
+      }
+    }
+  }
 
   Index height_;
   const typename TileKernels<R>::AdjointTable& kernels_;
@@ -251,37 +285,33 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
                    T beta, MatrixView<T> Y, bool column_stable) {
   const Index height = kernels.height / parts<T>, rows = op == Op::none ? Y.rows : X.rows;
   const int threads = threads_for(product_flops<T>(rows, A.cols(), X.cols));
-  const Index slots = threads * A.strips_at_once();
-  const auto slot_of = [&](int thread, Index strip) {
-    return thread * A.strips_at_once() + strip % A.strips_at_once();
-  };
-  const auto rows_of = [=](Index strip) {
-    return Range{strip * height, std::min(height, rows - strip * height)};
+  const Index at_once = std::min(A.strips(), A.strips_at_once()), slots = threads * at_once;
+  const auto rows_of = [=](Range strips) {
+    return Range{strips.begin * height, std::min(strips.size * height, rows - strips.begin * height)};
   };
   if (op == Op::none) {
     ForwardTiles<T> product(kernels, A.depth(), X, slots);
     for_ranges(A.strips(), 1, threads, [&](int thread, Range strips) {
-      for_each_tile(A, strips, {0, A.cols()},
-                    [&](Index strip, Index col, const auto& tile, const auto& next) {
-                      const Index slot = slot_of(thread, strip);
-                      product.add(slot, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
-                      if (col + A.depth() < A.cols()) return;
-                      const Range of = rows_of(strip);
-                      for (Index j = 0; j < Y.cols; ++j)
-                        for (Index i = 0; i < of.size; ++i)
-                          add_scaled(alpha, product.sum(slot, i, j), beta, Y(of.begin + i, j));
-                    });
+      for_each_tile(
+          A, strips, {0, A.cols()}, [&](Index strip, Index col, const auto& tile, const auto& next) {
+            const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
+            product.add(first_slot + k, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
+            const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
+            if (is_last && col + A.depth() >= A.cols())
+              product.finish(first_slot, alpha, beta, Y.row_block(rows_of({strip - k, k + 1})));
+          });
     });
   } else {
     AdjointTiles<T> product(kernels, A.depth(), op, Y.rows, Y.cols, slots, column_stable);
     for_ranges(A.cols(), A.depth(), threads, [&](int thread, Range cols) {
       for_each_tile(A, {0, A.strips()}, cols,
                     [&](Index strip, Index col, const auto& tile, const auto& next) {
-                      const Index slot = slot_of(thread, strip);
-                      if (col == cols.begin) product.set(slot, 0, X.row_block(rows_of(strip)));
-                      product.add(slot, tile, col, all_of(next));
+                      const Index first_slot = thread * at_once, k = strip % at_once;
+                      if (k == 0 && col == cols.begin)
+                        product.set(first_slot, 0, X.row_block(rows_of({strip, at_once})));
+                      product.add(first_slot + k, tile, col, all_of(next));
                     });
-      product.finish(alpha, beta, Y, cols);
+      product.finish(0, alpha, beta, Y, cols);
     });
   }
 }
@@ -294,7 +324,8 @@ void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, 
   if (Y.empty()) return;
   if (X.rows == 0 || alpha == T(0)) {
     for (Index j = 0; j < Y.cols; ++j)
-      for (Index i = 0; i < Y.rows; ++i) add_scaled(T(0), T(0), beta, Y(i, j));
+      add_scaled(
+          T(0), [](Index) { return T(0); }, beta, Y.column(j), Y.rows);
     return;
   }
   constexpr Index at_once = 128;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -11,6 +12,7 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "local/products/packed_matrix.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
@@ -38,6 +40,11 @@ class Fredholm final : public LibraryOperator<T> {
   bool has_one_pass() const override { return true; }
 
  private:
+  void do_reserve(Op, const Partition& columns) const override {
+    const bool packs = G_.owns_block() && backend().memory_space() == MemorySpace::host &&
+                       packed_is_faster(scalar_type_of<T>, nx_, ny_, columns.largest(), kernel_choice());
+    if (packs) pack();
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_part(1, X.local().cols,
                   [&](Range part) { multiply(part, Op::none, alpha, model(part, X), beta, data(part, Y)); });
@@ -50,10 +57,27 @@ class Fredholm final : public LibraryOperator<T> {
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     for_each_part(3, P.local().cols, [&](Range part) {
+      if (!packed_.empty())
+        return packed_[at(part.begin)].one_pass(model(part, P).first, data(part, R).first,
+                                                data(part, Q).first, model(part, U).first,
+                                                model(part, V).first);
       multiply(part, Op::none, T(1), model(part, P), T(0), data(part, Q));
       multiply(part, Op::adjoint, T(1), data(part, R), T(0), model(part, U));
       multiply(part, Op::adjoint, T(1), data(part, Q), T(0), model(part, V));
     });
+  }
+
+  Backend& backend() const { return *G_.grid()->backend(); }
+
+  /// Packs the slices and gives up G. If memory does not suffice, the next call goes on.
+  void pack() const {
+    const TraceRegion region("pack matrix");
+    while (static_cast<Index>(packed_.size()) < slices_) {
+      const auto done = static_cast<Index>(packed_.size());
+      packed_.emplace_back(G_.grid()->backend(), slices({done, 1}).first, *kernel_choice().set, false);
+      backend().discard(G_.local().data, (done + 1) * nx_ * ny_ * Index{sizeof(T)});
+    }
+    G_ = DistMatrix<T>(G_.grid(), G_.layout(), MatrixView<T>(nullptr, G_.local().rows, 1));
   }
 
   /// Calls work(part) for ranges of slices. On the host a slice is a part, so that all its products find it
@@ -62,15 +86,17 @@ class Fredholm final : public LibraryOperator<T> {
   void for_each_part(int products, Index columns, Work&& work) const {
     const double flops = products * product_flops<T>(slices_ * nx_, ny_, columns);
     trace_flops(flops);
-    Backend& backend = *G_.grid()->backend();
-    if (backend.memory_space() == MemorySpace::device) return work(Range{0, slices_});
-    backend.for_each(slices_, flops, [&](Index slice) { work(Range{slice, 1}); });
+    if (backend().memory_space() == MemorySpace::device) return work(Range{0, slices_});
+    backend().for_each(slices_, flops, [&](Index slice) { work(Range{slice, 1}); });
   }
   /// Y ← α op(G) X + β Y for each slice of a part.
   void multiply(Range part, Op op, T alpha, MatrixBatch<const T> X, T beta, MatrixBatch<T> Y) const {
-    const MatrixBatch<const T> slices{{G_.local().data + part.begin * nx_ * ny_, nx_, ny_}, nx_ * ny_};
-    G_.grid()->backend()->template kernels<T>().gemm_batched(part.size, op, Op::none, alpha, slices, X, beta,
-                                                             Y);
+    if (!packed_.empty()) return packed_[at(part.begin)].multiply(op, alpha, X.first, beta, Y.first);
+    backend().template kernels<T>().gemm_batched(part.size, op, Op::none, alpha, slices(part), X, beta, Y);
+  }
+  MatrixBatch<const T> slices(Range part) const {
+    const T* const G = std::as_const(G_).local().data;
+    return {{G + part.begin * nx_ * ny_, nx_, ny_}, nx_ * ny_};
   }
   /// The rows of models and of data that belong to a part.
   template <class Matrix>
@@ -86,7 +112,8 @@ class Fredholm final : public LibraryOperator<T> {
     return {X.row_block({part.begin * rows, rows}), rows};
   }
 
-  DistMatrix<T> G_;
+  mutable DistMatrix<T> G_;  // without a block once the slices are packed
+  mutable std::vector<PackedMatrix<T>> packed_;
   Index nx_, ny_, slices_ = 0;
 };
 

@@ -105,7 +105,7 @@ void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R,
   if (!packed_.empty()) {
     const TraceRegion region("local product");
     trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
-    return packed_.one_pass(P, R, Q, W, completed);
+    return packed_.one_pass(P, R, Q, W.col_block({0, P.cols}), W.col_block({P.cols, P.cols}), completed);
   }
   const Kernels<T>& kernels = backend()->template kernels<T>();
   multiply(Op::none, T(1), P, T(0), Q);
