@@ -14,8 +14,10 @@ KernelChoice kernel_choice(const std::string& name) {
   using Use = KernelChoice::Use;
   const std::vector<KernelSet>& sets = kernel_sets();
   Words<KernelChoice> words{{"auto", {Use::where_faster, &sets.back()}},
-                            {"blas", {Use::never, &sets.back()}}};
-  for (const KernelSet& set : sets) words.push_back({set.name, {Use::wherever_possible, &set}});
+                            {"blas", {Use::never, &sets.back()}},
+                            {"baseline", {Use::wherever_possible, &sets.front()}}};
+  for (const KernelSet& set : sets)
+    if (std::string("baseline") != set.name) words.push_back({set.name, {Use::wherever_possible, &set}});
   return value_of("GRIDLOPS_KERNELS", name, words);
 }
 
