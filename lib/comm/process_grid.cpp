@@ -7,7 +7,6 @@
 #include "base/message.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/local/buffer.hpp"
 
 namespace gridlops {
 
@@ -65,12 +64,6 @@ ProcessGrid::ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> back
       grid_(ranks.grid_),
       row_(ranks.row_),
       col_(ranks.col_) {}
-
-std::byte* detail::scratch_of(const ProcessGrid& grid, Index bytes) {
-  if (grid.scratch_ == nullptr) grid.scratch_ = std::make_shared<Buffer<std::byte>>();
-  grid.scratch_->reserve(grid.backend_, bytes);
-  return grid.scratch_->data();
-}
 
 void ProcessGrid::throw_idle() const {
   throw UsageError(message("a rank beyond the ", shape_.rows, "x", shape_.cols,

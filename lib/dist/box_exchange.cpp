@@ -93,34 +93,28 @@ BoxExchange<T>::BoxExchange(std::shared_ptr<Backend> backend, Communicator* comm
 }
 
 template <Scalar T>
-void BoxExchange<T>::reserve(Index columns) const {
-  outgoing_.reserve(backend_, out_.total * columns);
-  incoming_.reserve(backend_, in_.total * columns);
-}
-
-template <Scalar T>
-Request BoxExchange<T>::start(Buffer<T>& send, const Side& sent, Buffer<T>& receive, const Side& received,
+Request BoxExchange<T>::start(const T* send, const Side& sent, T* receive, const Side& received,
                               Index columns) const {
   if (comm_ == nullptr) return {};
-  return comm_->start_all_to_all_v({send.data(), sent.total * columns}, sent.counts_for(columns),
-                                   {receive.data(), received.total * columns}, received.counts_for(columns));
+  return comm_->start_all_to_all_v({send, sent.total * columns}, sent.counts_for(columns),
+                                   {receive, received.total * columns}, received.counts_for(columns));
 }
 
 template <Scalar T>
-Request BoxExchange<T>::start_fetch(MatrixView<const T> block) const {
+Request BoxExchange<T>::start_fetch(MatrixView<const T> block, T* memory) const {
   const TraceRegion region("box exchange");
   const Index columns = block.cols;
   for (const Piece& piece : out_.pieces) {
     const Index size = size_of(piece.box);
     add_box<T>(*backend_, piece.box, T(1), {block.data, columns, block.stride, mine_.has}, T(0),
-               {outgoing_.data() + piece.offset * columns, columns, size, piece.box});
+               {memory + piece.offset * columns, columns, size, piece.box});
   }
-  return start(outgoing_, out_, incoming_, in_, columns);
+  return start(memory, out_, incoming(memory, columns), in_, columns);
 }
 
 template <Scalar T>
 void BoxExchange<T>::finish_fetch(Request request, T alpha, MatrixView<const T> block, T beta,
-                                  const std::vector<MatrixView<T>>& wanted) const {
+                                  const std::vector<MatrixView<T>>& wanted, T* memory) const {
   const TraceRegion region("box exchange");
   const Index columns = block.cols;
   const auto target = [&](const Piece& piece) {
@@ -133,13 +127,13 @@ void BoxExchange<T>::finish_fetch(Request request, T alpha, MatrixView<const T> 
   request.wait();
   for (const Piece& piece : in_.pieces)
     add_box<T>(*backend_, piece.box, alpha,
-               {incoming_.data() + piece.offset * columns, columns, size_of(piece.box), piece.box}, beta,
-               target(piece));
+               {incoming(memory, columns) + piece.offset * columns, columns, size_of(piece.box), piece.box},
+               beta, target(piece));
 }
 
 template <Scalar T>
-void BoxExchange<T>::sum_back(T alpha, const std::vector<MatrixView<const T>>& wanted,
-                              MatrixView<T> block) const {
+void BoxExchange<T>::sum_back(T alpha, const std::vector<MatrixView<const T>>& wanted, MatrixView<T> block,
+                              T* memory) const {
   const TraceRegion region("box exchange");
   const Index columns = block.cols;
   const auto source = [&](const Piece& piece) {
@@ -148,15 +142,15 @@ void BoxExchange<T>::sum_back(T alpha, const std::vector<MatrixView<const T>>& w
   };
   for (const Piece& piece : in_.pieces)
     add_box<T>(*backend_, piece.box, T(1), source(piece), T(0),
-               {incoming_.data() + piece.offset * columns, columns, size_of(piece.box), piece.box});
-  Request request = start(incoming_, in_, outgoing_, out_, columns);
+               {incoming(memory, columns) + piece.offset * columns, columns, size_of(piece.box), piece.box});
+  Request request = start(incoming(memory, columns), in_, memory, out_, columns);
   for (const Piece& piece : kept_)
     add_box<T>(*backend_, piece.box, alpha, source(piece), T(1),
                {block.data, columns, block.stride, mine_.has});
   request.wait();
   for (const Piece& piece : out_.pieces)
     add_box<T>(*backend_, piece.box, alpha,
-               {outgoing_.data() + piece.offset * columns, columns, size_of(piece.box), piece.box}, T(1),
+               {memory + piece.offset * columns, columns, size_of(piece.box), piece.box}, T(1),
                {block.data, columns, block.stride, mine_.has});
 }
 

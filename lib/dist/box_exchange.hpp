@@ -27,19 +27,20 @@ class BoxExchange {
   /// object; it is null if this rank exchanges only with itself.
   BoxExchange(std::shared_ptr<Backend> backend, Communicator* comm, const std::vector<BoxesOfRank>& ranks);
 
-  /// Makes room for this many columns. Not collective. Throws OutOfMemory on this rank alone.
-  void reserve(Index columns) const;
+  /// How many elements an exchange of this many columns needs as `memory`: what this rank sends and receives.
+  Index memory_size(Index columns) const { return (out_.total + in_.total) * columns; }
 
   /// Sends the parts of this rank's block that others want (collective). Until the caller passes the request
-  /// to finish_fetch(), it may do work that does not touch the block.
-  [[nodiscard]] Request start_fetch(MatrixView<const T> block) const;
+  /// to finish_fetch(), with the same memory, it may do work that touches neither this nor the block.
+  [[nodiscard]] Request start_fetch(MatrixView<const T> block, T* memory) const;
   /// Elements of the wanted boxes that lie in the array ← α block + β element.
   void finish_fetch(Request request, T alpha, MatrixView<const T> block, T beta,
-                    const std::vector<MatrixView<T>>& wanted) const;
+                    const std::vector<MatrixView<T>>& wanted, T* memory) const;
 
   /// block ← block + α Σ over all ranks of their values for an element that they want (collective): the
   /// adjoint of fetching.
-  void sum_back(T alpha, const std::vector<MatrixView<const T>>& wanted, MatrixView<T> block) const;
+  void sum_back(T alpha, const std::vector<MatrixView<const T>>& wanted, MatrixView<T> block,
+                T* memory) const;
 
  private:
   /// What one rank sends another of one wanted box.
@@ -58,15 +59,14 @@ class BoxExchange {
     std::vector<Index> counts_for(Index columns) const;
   };
   static std::vector<Piece> pieces_between(const BoxesOfRank& from, const BoxesOfRank& to);
-  Request start(Buffer<T>& send, const Side& sent, Buffer<T>& receive, const Side& received,
-                Index columns) const;
+  Request start(const T* send, const Side& sent, T* receive, const Side& received, Index columns) const;
+  T* incoming(T* memory, Index columns) const { return memory + out_.total * columns; }
 
   std::shared_ptr<Backend> backend_;
   Communicator* comm_;
   BoxesOfRank mine_;
   Side out_, in_;
   std::vector<Piece> kept_;
-  mutable Buffer<T> outgoing_, incoming_;
 };
 
 }  // namespace gridlops

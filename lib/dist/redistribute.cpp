@@ -78,23 +78,39 @@ RedistributionSizes redistribution_sizes(const ProcessGrid& grid, const Layout& 
   return {total_size(out), total_size(in), out[at(Index{row} * grid.cols() + col)].size()};
 }
 
-template <Scalar T>
-void RedistributionWorkspace<T>::reserve(const ProcessGrid& grid, const Layout& from, const Layout& to) {
-  const RedistributionSizes sizes = redistribution_sizes(grid, from, to, grid.my_row(), grid.my_col());
-  outgoing.reserve(grid.backend(), sizes.outgoing);
-  incoming.reserve(grid.backend(), sizes.incoming);
+RedistributionSizes own_redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to) {
+  return redistribution_sizes(grid, from, to, grid.my_row(), grid.my_col());
 }
+
+namespace {
+
+/// Memory of its own.
+template <Scalar T>
+class OwnMemory {
+ public:
+  /// Throws OutOfMemory on this rank alone.
+  void reserve(const ProcessGrid& grid, const Layout& from, const Layout& to) {
+    const RedistributionSizes sizes = own_redistribution_sizes(grid, from, to);
+    outgoing_.reserve(grid.backend(), sizes.outgoing);
+    incoming_.reserve(grid.backend(), sizes.incoming);
+  }
+  operator RedistributionMemory<T>() const { return {outgoing_.data(), incoming_.data()}; }
+
+ private:
+  Buffer<T> outgoing_, incoming_;
+};
+
+}  // namespace
 
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
-                  RedistributionWorkspace<T>& workspace) {
+                  const RedistributionMemory<T>& memory) {
   const TraceRegion region("redistribute");
   const ProcessGrid& grid = *to.grid();
   const std::vector<Piece> out = outgoing_pieces(grid, my_place(grid), from.layout(), to.layout());
   const std::vector<Piece> in = incoming_pieces(grid, my_place(grid), from.layout(), to.layout());
   const Kernels<T>& kernels = grid.backend()->template kernels<T>();
-  T* const outgoing = workspace.outgoing.data();
-  T* const incoming = workspace.incoming.data();
+  T *const outgoing = memory.outgoing, *const incoming = memory.incoming;
   for (const Piece& piece : out)
     kernels.copy(within(from.local(), from.local_row_range().begin, from.local_col_range().begin, piece),
                  MatrixView<T>(outgoing + piece.offset, piece.rows.size, piece.cols.size));
@@ -114,15 +130,15 @@ void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>
   };
   if (to.grid() == nullptr || !to.grid()->is_member()) return check();
   const ProcessGrid& grid = *to.grid();
-  RedistributionWorkspace<T> workspace;
+  OwnMemory<T> memory;
   agree(grid.comm(), "redistribute", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", from);
     describe_matrix(agreement, "what it becomes", to);
     agreement.on("alpha", alpha).on("beta", beta);
     check();
-    workspace.reserve(grid, from.layout(), to.layout());
+    memory.reserve(grid, from.layout(), to.layout());
   });
-  redistribute(alpha, from, beta, to, workspace);
+  redistribute<T>(alpha, from, beta, to, memory);
 }
 
 namespace {
@@ -186,7 +202,7 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   const Kernels<T>& kernels = backend.kernels<T>();
   const bool at_root = grid.comm().rank() == root;
   Buffer<T> assembled, parts, mine;
-  RedistributionWorkspace<T> to_copies;
+  OwnMemory<T> to_copies;
   agree(grid.comm(), "scatter", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", X);
     agreement.on("the root", root);
@@ -209,14 +225,14 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   }
   grid.comm().scatter_v(parts.span(), sizes_of(pieces), mine.span(), root);
   if (X.owned()) kernels.copy(mine.matrix(X.local().rows, X.local().cols), X.local());
-  redistribute(T(1), X, T(0), X, to_copies);
+  redistribute<T>(T(1), X, T(0), X, to_copies);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                             \
-  template struct RedistributionWorkspace<T>;                                                               \
-  template void redistribute(T, const ConstDistMatrix<T>&, T, DistMatrix<T>&);                              \
-  template void redistribute(T, const ConstDistMatrix<T>&, T, DistMatrix<T>&, RedistributionWorkspace<T>&); \
-  template std::vector<T> gather(const ConstDistMatrix<T>&, int);                                           \
+#define GRIDLOPS_INSTANTIATE(T)                                                \
+  template void redistribute(T, const ConstDistMatrix<T>&, T, DistMatrix<T>&); \
+  template void redistribute(T, const ConstDistMatrix<T>&, T, DistMatrix<T>&,  \
+                             const RedistributionMemory<T>&);                  \
+  template std::vector<T> gather(const ConstDistMatrix<T>&, int);              \
   template void scatter(const std::vector<T>&, int, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

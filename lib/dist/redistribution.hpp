@@ -13,19 +13,19 @@ struct RedistributionSizes {
 RedistributionSizes redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to,
                                          int row, int col);
 
-/// The arrays that redistributions exchange, kept from one redistribution to the next.
-template <Scalar T>
-struct RedistributionWorkspace {
-  Buffer<T> outgoing, incoming;
+/// The same for this rank.
+RedistributionSizes own_redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to);
 
-  /// Makes room for what this rank sends and receives. Not collective. Throws OutOfMemory on this rank alone.
-  void reserve(const ProcessGrid& grid, const Layout& from, const Layout& to);
+/// Room for what this rank sends and receives in a redistribution.
+template <Scalar T>
+struct RedistributionMemory {
+  T *outgoing = nullptr, *incoming = nullptr;
 };
 
-/// The public redistribute(), in a workspace that already has room (collective over the grid). Checks and
-/// allocates nothing.
+/// The public redistribute(), in memory of the caller's (collective over the grid). Checks and allocates
+/// nothing.
 template <Scalar T>
 void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>& to,
-                  RedistributionWorkspace<T>& workspace);
+                  const RedistributionMemory<T>& memory);
 
 }  // namespace gridlops

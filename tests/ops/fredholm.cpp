@@ -255,6 +255,31 @@ TEST_CASE("A convolution of a few frequencies is solved in time as among the fre
   }
 }
 
+TEST_CASE("Products with a convolution take five spectra of scratch memory, whatever it is made of",
+          "[fredholm]") {
+  using C = std::complex<double>;
+  for (const GridPtr& grid : all_grids([] { return std::make_shared<MeteredBackend>(make_backend()); })) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    const auto& memory = dynamic_cast<const MeteredBackend&>(*grid->backend());
+    constexpr Index nt = 64, nx = 24, ny = 24, columns = 5;
+    const OperatorPtr<C> G = spectrum(grid, nt, nx, ny, nt / 2 + 1);
+    const auto A = multidimensional_convolution(G, {nt, 0, 0});
+    // The larger of a rank's part of the spectra and of the traces, for as many frequencies.
+    const Index elements =
+                    std::max(G->domain().local_rows(), array_space(grid, {nt / 2 + 1, nx}, 1).local_rows()),
+                spectra = elements * columns * Index{sizeof(C)};
+    DistMatrix<double> X(grid, A->domain().layout(columns)), Y(grid, A->range().layout(columns));
+    X.fill(random_elements<double>(1));
+    const Index before = memory.bytes_in_use();
+    A->apply(1, X, 0, Y);
+    A->apply_adjoint(1, Y, 0, X);
+    const Index used = memory.bytes_in_use() - before, one_line = 8192;
+    CAPTURE(used, spectra);
+    CHECK(used <= 5 * spectra + one_line);
+  }
+}
+
 TEST_CASE("An iteration of CGLS on a Fredholm integral sends two sums of scalars", "[fredholm]") {
   using T = std::complex<double>;
   for (const GridPtr& grid : compact_grids()) {

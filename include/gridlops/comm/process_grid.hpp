@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
 #include <memory>
 
 #include "gridlops/base/export.hpp"
@@ -12,14 +11,10 @@
 namespace gridlops {
 
 class ProcessGrid;
-template <class T>
-class Buffer;
+class ScratchStack;
 
 namespace detail {
-/// Returns shared scratch memory of the grid's backend. Every call reuses the same bytes; that is safe
-/// because backend work is ordered. The memory grows to the largest size that any call has asked for. Throws
-/// OutOfMemory on this rank alone.
-std::byte* scratch_of(const ProcessGrid& grid, Index bytes);
+ScratchStack& scratch_of(const ProcessGrid& grid);
 }  // namespace detail
 
 /// P × Q ranks in row-major order: rank r is in row r / Q and column r % Q. Ranks of the communicator beyond
@@ -61,7 +56,7 @@ class GRIDLOPS_EXPORT ProcessGrid {
   int my_part(Axis axis) const { return part_at(axis, my_row(), my_col()); }
 
  private:
-  friend std::byte* detail::scratch_of(const ProcessGrid& grid, Index bytes);
+  friend ScratchStack& detail::scratch_of(const ProcessGrid& grid);
 
   Communicator& not_idle(const std::shared_ptr<Communicator>& comm) const {
     if (comm == nullptr) throw_idle();
@@ -72,7 +67,7 @@ class GRIDLOPS_EXPORT ProcessGrid {
   GridShape shape_;
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<Communicator> grid_, row_, col_;
-  mutable std::shared_ptr<Buffer<std::byte>> scratch_;
+  mutable std::shared_ptr<ScratchStack> scratch_;  // of operators, while they work
 };
 
 }  // namespace gridlops

@@ -14,10 +14,11 @@ namespace gridlops {
 ///   d_f = G_f m_f,    G_f of nx × ny.
 /// `kernel` is the space of arrays (slices, ny, nx): each G_f in column-major order, one slice after the
 /// other, the slices cut along an axis in any parts, and nothing else. G is one uncut column in it.
-/// A G that has its block is the operator's from now on; a view's block stays the caller's, and must not
-/// change. Models are arrays (slices, ny), data are arrays (slices, nx), both cut as the slices; their
-/// columns lie along `columns`. Every rank multiplies its own slices, one BLAS product each for all
-/// right-hand sides, and nothing moves. normal_product() reads each slice once.
+/// A G that has its block is the operator's from now on, which packs it in host memory where that makes
+/// products faster; a view's block stays the caller's, and must not change. Models are arrays (slices, ny),
+/// data are arrays (slices, nx), both cut as the slices; their columns lie along `columns`. Every rank
+/// multiplies its own slices, and nothing moves. normal_product() reads each slice from memory once, if it is
+/// packed or fits into a cache.
 /// Not collective. Throws ShapeError, on all ranks and without communicating.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fredholm(const Space& kernel, DistMatrix<T> G, Axis columns = Axis::uncut);

@@ -106,11 +106,12 @@ class GRIDLOPS_EXPORT LinearOperator {
   virtual bool runs_callers_code() const { return true; }
 
   enum class Product { forward, adjoint, normal };
-  /// What the ranks have agreed on before applying the operator: that they all apply it, and the number of
-  /// columns of each part that memory has been taken for.
+  /// What the ranks have agreed on before applying the operator: that they all apply it, the number of
+  /// columns of each part that memory has been taken for, and within how many other products.
   struct Preparation {
     bool is_agreed = false;
     std::vector<Index> most;
+    int depth = 0;
   };
   template <class Name, class Test>
   bool prepare(Product product, const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,

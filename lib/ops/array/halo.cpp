@@ -35,16 +35,20 @@ class Halo final : public LibraryOperator<T> {
 
  private:
   void do_reserve(Op, const Partition& columns) const override {
-    exchange_->reserve(this->domain().local_columns(columns));
+    const Space& model = this->domain();
+    ExchangeMemory<T>::reserve(*model.grid, *exchange_, model.local_columns(columns));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    Request request = exchange_->start_fetch(X.local());
+    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
+    Request request = exchange_->start_fetch(X.local(), memory.data());
     if (!covers_) multiply_by(beta, Y);
-    exchange_->finish_fetch(std::move(request), alpha, X.local(), covers_ ? beta : T(1), {Y.local()});
+    exchange_->finish_fetch(std::move(request), alpha, X.local(), covers_ ? beta : T(1), {Y.local()},
+                            memory.data());
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
     multiply_by(beta, X);
-    exchange_->sum_back(alpha, {Y.local()}, X.local());
+    exchange_->sum_back(alpha, {Y.local()}, X.local(), memory.data());
   }
   bool covers_;  // whether every cell of a block with its halo is a cell of the array
   std::optional<BoxExchange<T>> exchange_;
@@ -64,11 +68,11 @@ class Crop final : public LibraryOperator<T> {
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply_by(beta, Y);
-    blocks_->sum_back(alpha, {X.local()}, Y.local());
+    blocks_->sum_back(alpha, {X.local()}, Y.local(), nullptr);
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     multiply_by(beta, X);
-    blocks_->finish_fetch({}, alpha, Y.local(), T(1), {X.local()});
+    blocks_->finish_fetch({}, alpha, Y.local(), T(1), {X.local()}, nullptr);
   }
   std::optional<BoxExchange<T>> blocks_;
 };

@@ -82,15 +82,13 @@ class Kirchhoff final : public LibraryOperator<T> {
   bool keeps_tables() const { return table_bytes_ == KirchhoffOptions{}.table_bytes; }
   const ArrayKernels<T>& kernels() const { return backend()->template kernels<T>().arrays(); }
   const std::shared_ptr<Backend>& backend() const { return this->range().grid->backend(); }
-  std::byte* scratch(Index columns) const {
-    return detail::scratch_of(*this->range().grid, kernels().migration_scratch_bytes(tables_, columns));
-  }
+  Index scratch_bytes(Index columns) const { return kernels().migration_scratch_bytes(tables_, columns); }
 
   void do_reserve(Op, const Partition& columns) const override {
     if (tables_.wavelet == nullptr) make_tables();
     if (const Index here = this->range().local_columns(columns); here > 0) {
       tables_.points = block_;
-      scratch(here);
+      detail::scratch_of(*this->range().grid).reserve(ScratchStack::bytes_of<std::byte>(scratch_bytes(here)));
     }
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
@@ -108,7 +106,8 @@ class Kirchhoff final : public LibraryOperator<T> {
     for (Index begin = 0; begin == 0 || begin < points; begin += block_) {
       const Range block{begin, std::min(block_, points - begin)};
       if (!keeps_tables()) fill_tables(block);
-      multiply(block, scratch(columns));
+      const ScratchArray<std::byte> scratch(*this->range().grid, scratch_bytes(columns));
+      multiply(block, scratch.data());
       if (block_ == 0) break;
     }
   }

@@ -68,10 +68,7 @@ class LineProduct {
     lines_.reserve(backend);
     if (!exchange_) return;
     const Index local_columns = from_.local_columns(columns);
-    exchange_->reserve(local_columns);
-    Index size = 0;
-    for (const Edge& edge : edges_) size += size_of(edge.needs);
-    halo_.reserve(backend, size * local_columns);
+    halo_.reserve(backend, halo_size() * local_columns + exchange_->memory_size(local_columns));
   }
 
   /// Y ← α A X + β Y. Computes the rows that need only this rank's block while the others' data travel.
@@ -91,7 +88,7 @@ class LineProduct {
   const LineExtent& extent() const { return extent_; }
 
   [[nodiscard]] Request start(MatrixView<const T> X) const {
-    return sends() ? exchange_->start_fetch(X) : Request();
+    return sends() ? exchange_->start_fetch(X, exchanged(X.cols)) : Request();
   }
   void finish(Request request, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
     if (!sends()) return;
@@ -102,7 +99,7 @@ class LineProduct {
       fetched.push_back({halo_.data() + begin, size, X.cols});
       begin += size * X.cols;
     }
-    exchange_->finish_fetch(std::move(request), T(1), X, T(0), fetched);
+    exchange_->finish_fetch(std::move(request), T(1), X, T(0), fetched, exchanged(X.cols));
     for (std::size_t k = 0; k < edges_.size(); ++k) {
       LineExtent extent = extent_;
       extent.x_rows = edges_[k].needs[dim_];
@@ -112,6 +109,14 @@ class LineProduct {
   }
 
  private:
+  /// What the edges need, for one column.
+  Index halo_size() const {
+    Index size = 0;
+    for (const Edge& edge : edges_) size += size_of(edge.needs);
+    return size;
+  }
+  T* exchanged(Index columns) const { return halo_.data() + halo_size() * columns; }
+
   /// Rows of a dimension, and the box that their product needs.
   struct Edge {
     Range rows;
@@ -140,7 +145,7 @@ class LineProduct {
   LineExtent extent_;
   std::vector<Edge> edges_;
   std::optional<BoxExchange<T>> exchange_;
-  mutable Buffer<T> halo_;
+  mutable Buffer<T> halo_;  // what the edges need, and what is exchanged for it
 };
 
 /// The operator of two such products: with a matrix, and with its transpose.

@@ -91,13 +91,18 @@ class IntoGroups final : public LibraryOperator<T> {
   }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override { exchange_->reserve(columns.total()); }
+  void do_reserve(Op, const Partition& columns) const override {
+    ExchangeMemory<T>::reserve(*this->domain().grid, *exchange_, columns.total());
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    exchange_->finish_fetch(exchange_->start_fetch(X.local()), alpha, X.local(), beta, by_slice(Y.local()));
+    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
+    exchange_->finish_fetch(exchange_->start_fetch(X.local(), memory.data()), alpha, X.local(), beta,
+                            by_slice(Y.local()), memory.data());
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
     multiply_by(beta, X);
-    exchange_->sum_back(alpha, by_slice(Y.local()), X.local());
+    exchange_->sum_back(alpha, by_slice(Y.local()), X.local(), memory.data());
   }
 
   template <class E>
@@ -177,10 +182,12 @@ std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups& groups, const Spa
   const ProcessGrid& grid = *kernel.grid;
   if (!grid.is_member()) return A;
   const BoxExchange<T> exchange(grid.backend(), &grid.comm(), boxes_of_kernel(groups, kernel));
-  attempt(grid.comm(), [&] { exchange.reserve(1); });
+  Buffer<T> memory;
+  attempt(grid.comm(), [&] { memory = Buffer<T>(grid.backend(), exchange.memory_size(1)); });
   std::vector<MatrixView<T>> blocks;
   for (DistMatrix<T>& matrix : A) blocks.push_back({matrix.local().data, matrix.local().size(), 1});
-  exchange.finish_fetch(exchange.start_fetch(G.local()), T(1), G.local(), T(0), blocks);
+  exchange.finish_fetch(exchange.start_fetch(G.local(), memory.data()), T(1), G.local(), T(0), blocks,
+                        memory.data());
   return A;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "comm/scratch.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 #include "gridlops/ops/local_operator.hpp"
@@ -16,6 +17,37 @@ class LibraryOperator : public LinearOperator<T> {
  private:
   bool runs_callers_code() const final { return false; }
 };
+
+/// A matrix in a space, in the scratch memory of its grid. The rank is a member.
+template <Scalar T>
+class ScratchMatrix {
+ public:
+  ScratchMatrix(const Space& space, const Partition& columns)
+      : memory_(*space.grid, count(space, columns)),
+        matrix_(space.grid, space.layout(columns),
+                MatrixView<T>(memory_.data(), space.local_rows(), space.local_columns(columns))) {}
+
+  DistMatrix<T>& matrix() { return matrix_; }
+
+  /// Its bytes.
+  static Index bytes(const Space& space, const Partition& columns) {
+    return ScratchStack::bytes_of<T>(count(space, columns));
+  }
+
+ private:
+  static Index count(const Space& space, const Partition& columns) {
+    return space.local_rows() * space.local_columns(columns);
+  }
+
+  ScratchArray<T> memory_;
+  DistMatrix<T> matrix_;
+};
+
+/// Makes room for so many such matrices at a time.
+template <Scalar T>
+void reserve_scratch(const Space& space, const Partition& columns, Index count = 1) {
+  detail::scratch_of(*space.grid).reserve(count * ScratchMatrix<T>::bytes(space, columns));
+}
 
 /// local_operator() for functions of the library.
 template <Scalar T>

@@ -9,6 +9,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
+#include "comm/scratch.hpp"
 #include "dist/matrix_checks.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
@@ -154,7 +155,10 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
       grid.is_member() && (level == Check::all || (level == Check::entry && !before.is_agreed));
   if (!compares) test();
   if (!grid.is_member()) return false;
-  const auto takes_memory = [&] { return columns.total() > 0 && !covers(before.most, columns); };
+  const int depth = detail::scratch_of(grid).working();
+  const auto takes_memory = [&] {
+    return columns.total() > 0 && (!covers(before.most, columns) || depth > before.depth);
+  };
   if (compares || takes_memory()) {
     const TraceRegion region("reserve");
     const auto* const stored = level == Check::all ? dynamic_cast<const StoredMatrix*>(this) : nullptr;
@@ -174,6 +178,9 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
       throw;
     }
     before.is_agreed = true;
+    // The scratch memory of a deeper product begins where that of others ends.
+    if (depth > before.depth) before.most.clear();
+    before.depth = std::max(before.depth, depth);
     before.most.resize(at(columns.parts()), 0);
     for (int part = 0; part < columns.parts(); ++part)
       before.most[at(part)] = std::max(before.most[at(part)], columns.size(part));
@@ -186,6 +193,7 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
 template <Scalar T>
 template <class Multiply>
 void LinearOperator<T>::carry_out(Multiply&& multiply) const {
+  const ScratchStack::Working working(detail::scratch_of(*domain_.grid));
   FailureScope failures;
   if (runs_callers_code()) failures.note_callers_code();
   failures.run(multiply);

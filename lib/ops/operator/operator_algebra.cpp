@@ -48,23 +48,21 @@ class Scaled final : public LibraryOperator<T> {
   }
   void do_reserve_normal_product(const Partition& columns) const override {
     if (!has_one_pass()) return LinearOperator<T>::do_reserve_normal_product(columns);
-    const Space& model = this->domain();
-    memory_.reserve(model.grid->backend(), model.local_rows() * model.local_columns(columns));
+    reserve_scratch<T>(this->domain(), columns);
   }
   /// Multiplies P before the product, since AᴴA P without the factor may leave the range of T.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
-    DistMatrix<T> p = this->domain().matrix(P.layout().cols.partition, memory_);
-    P.grid()->backend()->template kernels<T>().add(factor_, P.local(), T(0), p.local());
-    A_->normal_product(p, R, Q, U, V);
+    ScratchMatrix<T> p(this->domain(), P.layout().cols.partition);
+    P.grid()->backend()->template kernels<T>().add(factor_, P.local(), T(0), p.matrix().local());
+    A_->normal_product(p.matrix(), R, Q, U, V);
     multiply_by(conjugate(factor_), U);
     multiply_by(conjugate(factor_), V);
   }
 
   T factor_;
   OperatorPtr<T> A_;
-  mutable Buffer<T> memory_;
 };
 
 template <Scalar T>
@@ -107,42 +105,32 @@ class Product final : public LibraryOperator<T> {
   bool has_one_pass() const override { return A_->has_one_pass(); }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override { reserve(memory_, columns); }
-  void reserve(Buffer<T>& memory, const Partition& columns) const {
-    const Space& between = B_->range();
-    memory.reserve(between.grid->backend(), between.local_rows() * between.local_columns(columns));
-  }
+  void do_reserve(Op, const Partition& columns) const override { reserve_scratch<T>(B_->range(), columns); }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    DistMatrix<T> between = B_->range().matrix(X.layout().cols.partition, memory_);
-    B_->apply(T(1), X, T(0), between);
-    A_->apply(alpha, between, beta, Y);
+    ScratchMatrix<T> between(B_->range(), X.layout().cols.partition);
+    B_->apply(T(1), X, T(0), between.matrix());
+    A_->apply(alpha, between.matrix(), beta, Y);
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    DistMatrix<T> between = B_->range().matrix(Y.layout().cols.partition, memory_);
-    A_->apply_adjoint(T(1), Y, T(0), between);
-    B_->apply_adjoint(alpha, between, beta, X);
+    ScratchMatrix<T> between(B_->range(), Y.layout().cols.partition);
+    A_->apply_adjoint(T(1), Y, T(0), between.matrix());
+    B_->apply_adjoint(alpha, between.matrix(), beta, X);
   }
   void do_reserve_normal_product(const Partition& columns) const override {
-    reserve(memory_, columns);
-    if (!has_one_pass()) return;
-    reserve(u_, columns);
-    reserve(v_, columns);
+    reserve_scratch<T>(B_->range(), columns, has_one_pass() ? 3 : 1);
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
-    const auto between = [&](const Buffer<T>& memory) {
-      return B_->range().matrix(P.layout().cols.partition, memory);
-    };
-    DistMatrix<T> p = between(memory_), u = between(u_), v = between(v_);
-    B_->apply(T(1), P, T(0), p);
-    A_->normal_product(p, R, Q, u, v);
-    B_->apply_adjoint(T(1), u, T(0), U);
-    B_->apply_adjoint(T(1), v, T(0), V);
+    const Partition& columns = P.layout().cols.partition;
+    ScratchMatrix<T> p(B_->range(), columns), u(B_->range(), columns), v(B_->range(), columns);
+    B_->apply(T(1), P, T(0), p.matrix());
+    A_->normal_product(p.matrix(), R, Q, u.matrix(), v.matrix());
+    B_->apply_adjoint(T(1), u.matrix(), T(0), U);
+    B_->apply_adjoint(T(1), v.matrix(), T(0), V);
   }
 
   OperatorPtr<T> A_, B_;
-  mutable Buffer<T> memory_, u_, v_;
 };
 
 template <Scalar T>
@@ -157,8 +145,11 @@ class Identity final : public LibraryOperator<T> {
   void do_reserve(Op op, const Partition& columns) const override {
     const Layout data = this->range().layout(columns), model = this->domain().layout(columns);
     if (data == model) return;
-    op == Op::none ? workspace_.reserve(*this->range().grid, model, data)
-                   : workspace_.reserve(*this->range().grid, data, model);
+    const ProcessGrid& grid = *this->range().grid;
+    const RedistributionSizes sizes = op == Op::none ? own_redistribution_sizes(grid, model, data)
+                                                     : own_redistribution_sizes(grid, data, model);
+    detail::scratch_of(grid).reserve(ScratchStack::bytes_of<T>(sizes.outgoing) +
+                                     ScratchStack::bytes_of<T>(sizes.incoming));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     move(alpha, X, beta, Y);
@@ -170,10 +161,12 @@ class Identity final : public LibraryOperator<T> {
     if (from.layout() == to.layout()) {
       to.grid()->backend()->template kernels<T>().add(alpha, from.local(), beta, to.local());
     } else {
-      redistribute(alpha, from, beta, to, workspace_);
+      const ProcessGrid& grid = *to.grid();
+      const RedistributionSizes sizes = own_redistribution_sizes(grid, from.layout(), to.layout());
+      const ScratchArray<T> outgoing(grid, sizes.outgoing), incoming(grid, sizes.incoming);
+      redistribute(alpha, from, beta, to, {outgoing.data(), incoming.data()});
     }
   }
-  mutable RedistributionWorkspace<T> workspace_;
 };
 
 template <Scalar T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,72 +34,73 @@ class OnPairs final : public LibraryOperator<R> {
     return {reinterpret_cast<Complex*>(const_cast<R*>(X.data)), X.rows / 2, X.cols, X.stride / 2};
   }
 
-  static void reserve(Buffer<R>& memory, const Space& space, const Partition& columns) {
-    memory.reserve(space.grid->backend(), space.local_rows() * space.local_columns(columns));
-  }
-  void do_reserve(Op, const Partition& columns) const override {
-    reserve(model_, this->domain(), columns);
-    reserve(data_, this->range(), columns);
-  }
+  // A rank cannot tell before a product whether its operands fit, so it always has room for copies.
+  void do_reserve(Op, const Partition& columns) const override { reserve(columns, 1, 1); }
   void do_reserve_normal_product(const Partition& columns) const override {
-    do_reserve(Op::none, columns);
-    if (!has_one_pass()) return;
-    reserve(q_, this->range(), columns);
-    reserve(u_, this->domain(), columns);
-    reserve(v_, this->domain(), columns);
+    has_one_pass() ? reserve(columns, 3, 2) : reserve(columns, 1, 1);
+  }
+  void reserve(const Partition& columns, Index models, Index data) const {
+    detail::scratch_of(*this->domain().grid)
+        .reserve(models * ScratchMatrix<R>::bytes(this->domain(), columns) +
+                 data * ScratchMatrix<R>::bytes(this->range(), columns));
   }
 
-  /// X as a complex matrix in `space`, copied into `memory` if necessary.
-  DistMatrix<Complex> complex_matrix(const Space& space, const ConstDistMatrix<R>& X, const Buffer<R>& memory,
-                                     bool is_read) const {
-    MatrixView<const R> block = X.local();
-    if (!fits(block)) {
-      const MatrixView<R> copy = memory.matrix(block.rows, block.cols);
-      if (is_read) space.grid->backend()->template kernels<R>().copy(block, copy);
-      block = copy;
+  /// An operand as a complex matrix in `space`: in place, or a copy if it does not fit.
+  class Operand {
+   public:
+    /// With `reads`, a copy has the operand's elements from the beginning.
+    Operand(const Space& space, const ConstDistMatrix<R>& X, bool reads) {
+      MatrixView<const R> block = X.local();
+      if (!fits(block)) {
+        copy_.emplace(*space.grid, block.size());
+        const MatrixView<R> copy(copy_->data(), block.rows, block.cols);
+        if (reads) space.grid->backend()->template kernels<R>().copy(block, copy);
+        block = copy;
+      }
+      matrix_ = DistMatrix<Complex>(space.grid, space.layout(X.layout().cols.partition), complex_view(block));
     }
-    return DistMatrix<Complex>(space.grid, space.layout(X.layout().cols.partition), complex_view(block));
-  }
+    DistMatrix<Complex>& matrix() { return matrix_; }
+    /// Copies a result to its place unless it was computed there.
+    void copy_back(DistMatrix<R>& Y) const {
+      const MatrixView<R> block = Y.local();
+      if (copy_)
+        Y.grid()->backend()->template kernels<R>().copy(
+            MatrixView<const R>(copy_->data(), block.rows, block.cols), block);
+    }
 
-  /// Copies a result to its place unless it was computed there.
-  static void copy_back(const Buffer<R>& memory, DistMatrix<R>& Y) {
-    if (const MatrixView<R> block = Y.local(); !fits(block))
-      Y.grid()->backend()->template kernels<R>().copy(memory.matrix(block.rows, block.cols), block);
-  }
+   private:
+    std::optional<ScratchArray<R>> copy_;
+    DistMatrix<Complex> matrix_;
+  };
 
   template <class Apply>
-  void through(const Space& from, const ConstDistMatrix<R>& X, const Buffer<R>& x_memory, const Space& to,
-               DistMatrix<R>& Y, const Buffer<R>& y_memory, R beta, Apply&& apply) const {
-    const DistMatrix<Complex> x = complex_matrix(from, X, x_memory, true);
-    DistMatrix<Complex> y = complex_matrix(to, Y, y_memory, beta != R(0));
-    apply(x, y);
-    copy_back(y_memory, Y);
+  void through(const Space& from, const ConstDistMatrix<R>& X, const Space& to, DistMatrix<R>& Y, R beta,
+               Apply&& apply) const {
+    Operand x(from, X, true), y(to, Y, beta != R(0));
+    apply(x.matrix(), y.matrix());
+    y.copy_back(Y);
   }
 
   void do_apply(R alpha, const ConstDistMatrix<R>& X, R beta, DistMatrix<R>& Y) const override {
-    through(A_->domain(), X, model_, A_->range(), Y, data_, beta,
+    through(A_->domain(), X, A_->range(), Y, beta,
             [&](const auto& x, auto& y) { A_->apply(Complex(alpha), x, Complex(beta), y); });
   }
   void do_apply_adjoint(R alpha, const ConstDistMatrix<R>& Y, R beta, DistMatrix<R>& X) const override {
-    through(A_->range(), Y, data_, A_->domain(), X, model_, beta,
+    through(A_->range(), Y, A_->domain(), X, beta,
             [&](const auto& y, auto& x) { A_->apply_adjoint(Complex(alpha), y, Complex(beta), x); });
   }
   void do_normal_product(const ConstDistMatrix<R>& P, const ConstDistMatrix<R>& T, DistMatrix<R>& Q,
                          DistMatrix<R>& U, DistMatrix<R>& V) const override {
     if (!has_one_pass()) return LinearOperator<R>::do_normal_product(P, T, Q, U, V);
     const Space &model = A_->domain(), &data = A_->range();
-    const DistMatrix<Complex> p = complex_matrix(model, P, model_, true),
-                              t = complex_matrix(data, T, data_, true);
-    DistMatrix<Complex> q = complex_matrix(data, Q, q_, false), u = complex_matrix(model, U, u_, false),
-                        v = complex_matrix(model, V, v_, false);
-    A_->normal_product(p, t, q, u, v);
-    copy_back(q_, Q);
-    copy_back(u_, U);
-    copy_back(v_, V);
+    Operand p(model, P, true), t(data, T, true), q(data, Q, false), u(model, U, false), v(model, V, false);
+    A_->normal_product(p.matrix(), t.matrix(), q.matrix(), u.matrix(), v.matrix());
+    q.copy_back(Q);
+    u.copy_back(U);
+    v.copy_back(V);
   }
 
   OperatorPtr<Complex> A_;
-  mutable Buffer<R> model_, data_, q_, u_, v_;
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "dist/box_exchange.hpp"
 #include "gridlops/base/error.hpp"
+#include "ops/operator/array_products.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
@@ -51,13 +51,21 @@ class Recut final : public LibraryOperator<T> {
             boxes};
   }
   void do_reserve(Op op, const Partition& columns) const override {
-    (op == Op::none ? forward_ : adjoint_)->reserve(this->domain().local_columns(columns));
+    const Space& model = this->domain();
+    ExchangeMemory<T>::reserve(*model.grid, *(op == Op::none ? forward_ : adjoint_),
+                               model.local_columns(columns));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    forward_->finish_fetch(forward_->start_fetch(X.local()), alpha, X.local(), beta, {Y.local()});
+    fetch(*forward_, alpha, X, beta, Y);
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    adjoint_->finish_fetch(adjoint_->start_fetch(Y.local()), alpha, Y.local(), beta, {X.local()});
+    fetch(*adjoint_, alpha, Y, beta, X);
+  }
+  static void fetch(const BoxExchange<T>& exchange, T alpha, const ConstDistMatrix<T>& from, T beta,
+                    DistMatrix<T>& to) {
+    const ExchangeMemory<T> memory(*to.grid(), exchange, to.local().cols);
+    exchange.finish_fetch(exchange.start_fetch(from.local(), memory.data()), alpha, from.local(), beta,
+                          {to.local()}, memory.data());
   }
   std::optional<BoxExchange<T>> forward_, adjoint_;
 };

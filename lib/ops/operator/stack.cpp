@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -129,12 +130,9 @@ class VerticalStack final : public LibraryOperator<T> {
 
   /// A part below the first that has one pass needs room for what it adds to U and V.
   void do_reserve_normal_product(const Partition& columns) const override {
-    const Space& model = this->domain();
-    if (!std::any_of(operators_.begin() + 1, operators_.end(),
-                     [](const auto& op) { return op->has_one_pass(); }))
-      return;
-    for (Buffer<T>* memory : {&u_, &v_})
-      memory->reserve(model.grid->backend(), model.local_rows() * model.local_columns(columns));
+    if (std::any_of(operators_.begin() + 1, operators_.end(),
+                    [](const auto& op) { return op->has_one_pass(); }))
+      reserve_scratch<T>(this->domain(), columns, 2);
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
@@ -151,18 +149,17 @@ class VerticalStack final : public LibraryOperator<T> {
         A.normal_product(P, r, q, U, V);
       } else {
         const Kernels<T>& kernels = U.grid()->backend()->template kernels<T>();
-        DistMatrix<T> u = this->domain().matrix(P.layout().cols.partition, u_),
-                      v = this->domain().matrix(P.layout().cols.partition, v_);
-        A.normal_product(P, r, q, u, v);
-        kernels.add(T(1), u.local(), T(1), U.local());
-        kernels.add(T(1), v.local(), T(1), V.local());
+        ScratchMatrix<T> u(this->domain(), P.layout().cols.partition),
+            v(this->domain(), P.layout().cols.partition);
+        A.normal_product(P, r, q, u.matrix(), v.matrix());
+        kernels.add(T(1), std::as_const(u.matrix()).local(), T(1), U.local());
+        kernels.add(T(1), std::as_const(v.matrix()).local(), T(1), V.local());
       }
     }
   }
 
   std::vector<OperatorPtr<T>> operators_;
   std::vector<Space> ranges_;
-  mutable Buffer<T> u_, v_;
 };
 
 template <Scalar T>
