@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -157,8 +156,8 @@ Subject<std::complex<float>> integral(const Grid& grid, const std::vector<Index>
   DistMatrix<T> G = allocate_matrix<T>(grid, kernel.layout(1));
   G.fill([](Index i, Index) { return T(1 / static_cast<float>(1 + i % 1000), 1); });
   const double elements = static_cast<double>(kernel.dimension());
-  return {"fredholm", fmt::format("{}", fmt::join(sizes, "x")), fredholm<T>(kernel, std::move(G)),
-          8 * elements, elements * sizeof(T)};
+  return {"fredholm", fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]),
+          fredholm<T>(kernel, std::move(G)), 8 * elements, elements * sizeof(T)};
 }
 
 /// The migration of `gridlops lsm`, sources cut over the ranks. Each point of a trace takes 5 operations for

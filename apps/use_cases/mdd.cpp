@@ -69,7 +69,8 @@ OperatorPtr<C> kernel_operator(UseCase& run, const MddArguments& arguments, cons
   run.figure("groups of ranks", static_cast<double>(groups.groups().size()));
   std::vector<DistMatrix<C>> matrices = slices_of_kernel<C>(groups, kernel, entries);
   entries = DistMatrix<C>();
-  const OperatorPtr<C> A = grouped_slices<C>(groups, std::move(matrices));
+  const OperatorPtr<C> A =
+      grouped_slices<C>(groups, std::move(matrices), {.storage = faster_storage(groups)});
   const Space data = array_space(grid, {arguments.frequencies, arguments.ny}, 0),
               model = array_space(grid, {arguments.frequencies, arguments.nx}, 0);
   return product(adjoint(into_groups<C>(groups.data(), data)),

@@ -14,6 +14,7 @@
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "local/products/packed_matrix.hpp"
 #include "support/arrays.hpp"
 #include "support/lapack.hpp"
 #include "support/problems.hpp"
@@ -353,6 +354,23 @@ TEST_CASE("Arrays of slices go through groups as through a Fredholm integral", "
               d, [&](Index i, Index j) { return whole[at(i + j * expected.rows())]; }, 1e-12) == 0);
     CHECK(dot_test(*in_groups).passed);
   }
+}
+
+TEST_CASE("Groups pack their slices where most elements are multiplied faster that way", "[slice_groups]") {
+  const GridPtr grid = all_ranks();
+  const auto storage = [&](const Slices& slices) {
+    return faster_storage(SliceGroups(grid, slices, {{{1, 1}, static_cast<Index>(slices.size())}}));
+  };
+  const auto one = [&](const ProductShape& shape) {
+    return packed_is_faster(shape.type, shape.rows, shape.cols, shape.nrhs, kernel_choice())
+               ? Storage::packed
+               : Storage::columns;
+  };
+  const ProductShape large{300, 200, 4, ScalarType::c64}, small{13, 5, 4, ScalarType::c64};
+  CHECK(storage({large}) == one(large));
+  CHECK(storage({small, large, small}) == one(large));
+  CHECK(storage(Slices(1000, small)) == Storage::columns);
+  CHECK(storage({}) == Storage::columns);
 }
 
 TEST_CASE("No division of the ranks has a faster slowest group", "[slice_groups]") {

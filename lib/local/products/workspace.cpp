@@ -21,7 +21,7 @@ WorkspaceMemory::WorkspaceMemory(std::size_t bytes) {
 }
 
 WorkspaceMemory::~WorkspaceMemory() {
-  constexpr std::size_t largest = std::size_t{4} << 20, most = 4;
+  constexpr std::size_t largest = std::size_t{64} << 20, most = 3;
   if (block_.bytes > largest) return;
   try {
     const auto larger = [&](const Block& block) { return block.bytes >= block_.bytes; };

@@ -10,8 +10,9 @@
 
 namespace gridlops {
 
-/// Uninitialised memory for one product, aligned to cache lines. Each thread keeps a few small ones for its
-/// next products: the system clears new memory page by page, which takes longer than a small product.
+/// Uninitialised memory for one product, aligned to cache lines. Each thread keeps the largest three, up to
+/// 64 MiB each, for its next products: the system clears new memory page by page, which takes as long as a
+/// small product.
 class WorkspaceMemory {
  public:
   explicit WorkspaceMemory(std::size_t bytes);

@@ -13,6 +13,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
+#include "local/products/packed_matrix.hpp"
 #include "ops/matrix/product_work.hpp"
 
 namespace gridlops {
@@ -140,6 +141,21 @@ std::vector<double> group_seconds(const std::vector<ProductShape>& slices,
       seconds.back() += seconds_of(slices[slice++], group.shape, machine);
   }
   return seconds;
+}
+
+Storage faster_storage(const SliceGroups& groups) {
+  Index packed = 0, all = 0;
+  std::size_t slice = 0;
+  for (const RankGroup& group : groups.groups()) {
+    for (Index k = 0; k < group.slices; ++k) {
+      const ProductShape& shape = groups.slices()[slice++];
+      const Index rows = Partition::balanced(shape.rows, group.shape.rows).largest(),
+                  cols = Partition::balanced(shape.cols, group.shape.cols).largest();
+      all += rows * cols;
+      if (packed_is_faster(shape.type, rows, cols, shape.nrhs, kernel_choice())) packed += rows * cols;
+    }
+  }
+  return 2 * packed > all ? Storage::packed : Storage::columns;
 }
 
 // The bound on the time of a group is bisected. For each bound a dynamic program over the slices finds the
