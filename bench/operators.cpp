@@ -148,7 +148,7 @@ Subject<float> lines_of(const Grid& grid, Index lines, Index n) {
           2.5 * samples * std::log2(samples) * static_cast<double>(lines)};
 }
 
-/// An integral with so many slices of nx × ny, cut along the slices.
+/// An integral over the slices of nx × ny that `sizes` name, cut along the slices.
 Subject<std::complex<float>> integral(const Grid& grid, const std::vector<Index>& sizes) {
   using T = std::complex<float>;
   if (sizes.size() != 3) throw UsageError("--kernel needs three sizes: slices, nx, ny");

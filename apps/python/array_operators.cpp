@@ -141,10 +141,10 @@ void bind_samples(py::module_ native) {
              [](const Space& kernel, const std::shared_ptr<Matrix<T>>& G, const std::string& columns) {
                return A{keep_alive(fredholm<T>(kernel, share(G), parse_axis(columns)), G)};
              });
-  // Leaves G without elements.
-  native.def("fredholm_of_own",
+  // Leaves G empty.
+  native.def("fredholm_taking",
              [](const Space& kernel, const std::shared_ptr<Matrix<T>>& G, const std::string& columns) {
-               return A{keep_alive(fredholm<T>(kernel, std::move(G->matrix), parse_axis(columns)), G)};
+               return A{fredholm<T>(kernel, std::exchange(G->matrix, DistMatrix<T>()), parse_axis(columns))};
              });
   native.def("kirchhoff", [](const Space& data, const Space& image, const RayValues& times, double interval,
                              const std::vector<double>& wavelet, Index centre,

@@ -86,6 +86,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   const Table weights = read_pair_weights(arguments, grid);
   DistMatrix<C> entries = own ? read_kernel<R>(arguments, kernel) : make_kernel<R>(arguments, kernel);
   const double scale = own ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
+  release_scratch(*grid);  // of what brought the kernel here
   run.figure("norm of kernel", frobenius_norm<C>(entries) / scale);
   const OperatorPtr<C> G = kernel_operator<C>(run, arguments, kernel, entries);
   const ConvolutionTimes times{arguments.axis_samples(), arguments.time_zero(), arguments.time_zero()};

@@ -79,11 +79,13 @@ void read_times(const MddArguments& arguments, const ArrayHeader& header, const 
   long_traces.set_zero();
   const MatrixView<R> block = read.local();
   grid->backend()->template kernels<R>().copy(block, long_traces.local().row_block({0, block.rows}));
+  read = DistMatrix<R>();
 
   const Space by_traces = array_space(grid, {arguments.frequencies, receivers * sources}, 0);
   const OperatorPtr<R> F = trace_spectra<R>(by_traces, arguments.axis_samples());
   DistMatrix<R> balanced = allocate_matrix<R>(grid, F->domain().layout(1));
   identity<R>(F->domain(), in_time)->apply(R(1), long_traces, R(0), balanced);
+  long_traces = DistMatrix<R>();
   DistMatrix<C> view(grid, by_traces.layout(1), G.local());
   DistMatrix<R> pairs = pairs_of(by_traces, view);
   // The transform keeps norms, with one of every two conjugate frequencies: √(2/n) times the sum, 1/√n where

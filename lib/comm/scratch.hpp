@@ -6,19 +6,21 @@
 #include <limits>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
 
 namespace gridlops {
 
-/// Memory for what operators on a grid keep only while they work: a stack of arrays. So an operator and those
-/// that it is made of, which work one after the other, use the same bytes. That is safe because a backend's
+/// Memory for what operators on a grid keep only while they work: a stack of arrays. An operator and those
+/// that it is made of work one after the other, and so use the same bytes. That is safe because a backend's
 /// work is ordered, also with messages that have been waited for.
+///
+/// The outermost operator makes room for all of them, in an agreement of the ranks. Code of callers may apply
+/// any operators, so those have another stack.
 class ScratchStack {
  public:
-  explicit ScratchStack(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  explicit ScratchStack(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) { release(); }
 
   /// The bytes that an array takes, at most a sixteenth of the largest Index, which no backend has.
   template <class T>
@@ -27,63 +29,72 @@ class ScratchStack {
     return (std::min(count, most) * size + unit - 1) / unit * unit;
   }
 
-  /// Makes room for arrays of so many bytes together, beside those in use. Throws OutOfMemory on this rank
-  /// alone.
-  void reserve(Index bytes);
-  /// The next array. Without a reserve() before, it may throw OutOfMemory on this rank alone.
-  std::byte* push(Index bytes);
-  void pop(Index bytes);
+  /// Makes room for this many bytes of arrays. Nothing is in use. Throws OutOfMemory on this rank alone; then
+  /// all ranks must release().
+  void reserve(Index bytes) { memory_.reserve(backend_, bytes); }
+  /// Gives the memory back. Nothing is in use.
+  void release();
+  /// Whoever reserved memory when this number was the same still has it. No two stacks have the same.
+  Index serial() const { return serial_; }
 
-  /// Says, while it lives, that an operator works on the grid.
+  /// The next array. There is room for it.
+  std::byte* push(Index bytes);
+  void pop(Index bytes) { in_use_ -= bytes; }
+
+  /// Says, while it lives, that an operator works with this stack.
   class Working {
    public:
-    explicit Working(ScratchStack& scratch) : scratch_(scratch) { ++scratch_.working_; }
-    ~Working() { --scratch_.working_; }
+    explicit Working(ScratchStack& stack) : stack_(stack) { ++stack_.working_; }
+    ~Working() { --stack_.working_; }
     Working(const Working&) = delete;
     Working& operator=(const Working&) = delete;
 
    private:
-    ScratchStack& scratch_;
+    ScratchStack& stack_;
   };
-  /// How many operators work on the grid, one within another; the same on all its ranks.
-  int working() const { return working_; }
+  bool has_operator() const { return working_ > 0; }
 
  private:
-  /// Bytes [end, …) of a block are free, and so are all later blocks.
-  struct Place {
-    std::size_t block = 0;
-    Index end = 0;
-  };
-  Place top() const { return places_.empty() ? Place{} : places_.back(); }
-  void make_room(Index bytes);
-
   std::shared_ptr<Backend> backend_;
-  std::vector<Buffer<std::byte>> blocks_;
-  std::vector<Place> places_;           // after each array in use
-  Index in_use_ = 0, most_in_use_ = 0;  // bytes
+  Buffer<std::byte> memory_;
+  Index in_use_ = 0, serial_ = 0;
   int working_ = 0;
 };
 
 namespace detail {
+/// The stack of the operators that are applied now.
 ScratchStack& scratch_of(const ProcessGrid& grid);
 }  // namespace detail
+
+/// While it lives, operators on the grid use another stack.
+class OtherScratch {
+ public:
+  OtherScratch(const ProcessGrid& grid, std::shared_ptr<ScratchStack>& other);
+  ~OtherScratch();
+  OtherScratch(const OtherScratch&) = delete;
+  OtherScratch& operator=(const OtherScratch&) = delete;
+
+ private:
+  const ProcessGrid& grid_;
+  std::shared_ptr<ScratchStack> before_;
+};
 
 /// An array of the scratch memory, while it lives. Arrays end in the opposite order of their beginnings.
 template <class T>
 class ScratchArray {
  public:
   ScratchArray(const ProcessGrid& grid, Index count)
-      : scratch_(detail::scratch_of(grid)),
+      : stack_(detail::scratch_of(grid)),
         bytes_(ScratchStack::bytes_of<T>(count)),
-        data_(reinterpret_cast<T*>(scratch_.push(bytes_))) {}
-  ~ScratchArray() { scratch_.pop(bytes_); }
+        data_(reinterpret_cast<T*>(stack_.push(bytes_))) {}
+  ~ScratchArray() { stack_.pop(bytes_); }
   ScratchArray(const ScratchArray&) = delete;
   ScratchArray& operator=(const ScratchArray&) = delete;
 
   T* data() const { return data_; }
 
  private:
-  ScratchStack& scratch_;
+  ScratchStack& stack_;
   Index bytes_;
   T* data_;
 };

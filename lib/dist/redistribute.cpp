@@ -84,9 +84,9 @@ RedistributionSizes own_redistribution_sizes(const ProcessGrid& grid, const Layo
 
 namespace {
 
-/// Memory of its own.
+/// What one redistribution exchanges.
 template <Scalar T>
-class OwnMemory {
+class ExchangedElements {
  public:
   /// Throws OutOfMemory on this rank alone.
   void reserve(const ProcessGrid& grid, const Layout& from, const Layout& to) {
@@ -130,7 +130,7 @@ void redistribute(T alpha, const ConstDistMatrix<T>& from, T beta, DistMatrix<T>
   };
   if (to.grid() == nullptr || !to.grid()->is_member()) return check();
   const ProcessGrid& grid = *to.grid();
-  OwnMemory<T> memory;
+  ExchangedElements<T> memory;
   agree(grid.comm(), "redistribute", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", from);
     describe_matrix(agreement, "what it becomes", to);
@@ -202,7 +202,7 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   const Kernels<T>& kernels = backend.kernels<T>();
   const bool at_root = grid.comm().rank() == root;
   Buffer<T> assembled, parts, mine;
-  OwnMemory<T> to_copies;
+  ExchangedElements<T> to_copies;
   agree(grid.comm(), "scatter", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", X);
     agreement.on("the root", root);

@@ -182,7 +182,7 @@ def fredholm(kernel: Space, G: Matrix, columns: str = "uncut", *, transposed: bo
     if transposed:
         return _made(kernel, G.dtype, "fredholm", kernel.native, G.native, columns)
     kernel, G = _transposed_slices(kernel, G)
-    return _made(kernel, G.dtype, "fredholm_of_own", kernel.native, G.native, columns)
+    return _made(kernel, G.dtype, "fredholm_taking", kernel.native, G.native, columns)
 
 
 def _transposed_slices(kernel: Space, G: Matrix) -> tuple[Space, Matrix]:

@@ -12,6 +12,12 @@ namespace gridlops {
 
 class ProcessGrid;
 class ScratchStack;
+class OtherScratch;
+
+/// Gives back the memory that operators on the grid use while they work. It is as much as the largest product
+/// took, and operators take it anew when they are applied next. No operator on the grid works now. All ranks
+/// of the grid must call this, and none waits.
+GRIDLOPS_EXPORT void release_scratch(const ProcessGrid& grid);
 
 namespace detail {
 ScratchStack& scratch_of(const ProcessGrid& grid);
@@ -57,6 +63,8 @@ class GRIDLOPS_EXPORT ProcessGrid {
 
  private:
   friend ScratchStack& detail::scratch_of(const ProcessGrid& grid);
+  friend void release_scratch(const ProcessGrid& grid);
+  friend class OtherScratch;
 
   Communicator& not_idle(const std::shared_ptr<Communicator>& comm) const {
     if (comm == nullptr) throw_idle();

@@ -255,8 +255,8 @@ GRIDLOPS_EXPORT std::string fft_library();
 
 /// Names this library's kernels that replace BLAS in products of host matrices with few columns. The
 /// environment variable GRIDLOPS_KERNELS chooses them for the whole process: auto; blas for none; or
-/// baseline, avx2 or avx512 for these, wherever they can compute a product. Throws UsageError if the variable
-/// has another value, or names more than this processor supports.
+/// baseline, avx2, avx512 or neon for these, wherever they can compute a product. Throws UsageError if the
+/// variable has another value, or names more than this processor supports.
 GRIDLOPS_EXPORT std::string own_kernels();
 
 /// The name, family, model and stepping of the processor, as Linux reports them; "unknown" elsewhere.

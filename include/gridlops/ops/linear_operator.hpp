@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -21,10 +20,13 @@ struct OperatorActivity {
   Index adjoint_columns = 0;
 };
 
+/// The products of an operator: apply(), apply_adjoint() and normal_product().
+enum class ProductKind { forward, adjoint, normal };
+
 /// A linear map from its domain to its range (A is range().dimension() × domain().dimension()), applied to
 /// many columns at once. Both spaces are on one grid, and a model and its data have their columns on the same
-/// axis, cut at the same places. Operators are immutable, but applying one may use its scratch memory, so two
-/// threads must not use it at the same time.
+/// axis, cut at the same places. Operators are immutable, but applying one uses memory that it keeps, and
+/// scratch memory of its grid, so two threads must not apply operators on one grid at the same time.
 template <Scalar T>
 class GRIDLOPS_EXPORT LinearOperator {
  public:
@@ -43,8 +45,9 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// blocks overlap. With β = 0 the old Y is not read. On a GPU the product is ordered, not finished, on
   /// return.
   /// Throws ShapeError on all ranks before sending data. At the first application, throws UsageError if the
-  /// ranks disagree about it (GRIDLOPS_CHECK). The operator takes scratch memory before it sends data,
-  /// whenever it meets more columns than before. If any rank runs out of memory, all throw OutOfMemory, and
+  /// ranks disagree about it (GRIDLOPS_CHECK). The operator takes memory before it sends data, when it is
+  /// first applied by itself, and when it is first applied within others, and whenever it then meets more
+  /// columns than before. If any rank runs out of memory, all throw OutOfMemory, and
   /// the caller may try again. If user code, such as a do_apply(), throws on one rank, all ranks throw that
   /// error once the whole operator has been applied. The failing rank must first finish the communication
   /// inside its own do_apply(): other ranks wait for it there.
@@ -64,6 +67,10 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// Whether normal_product() reads A from memory only once; the same on all ranks. Of an operator made of
   /// others: whether it does so for at least one of them (operator_algebra.hpp).
   virtual bool has_one_pass() const { return false; }
+
+  /// The bytes of scratch memory that a product takes on this rank, with those of the operators that this one
+  /// is made of. Callers' operators take none: those that they apply have scratch memory apart.
+  Index scratch_bytes(ProductKind kind, const Partition& columns) const;
 
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have
   /// the same column partition. The message begins with `caller`, if given.
@@ -96,34 +103,40 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// A normal product connects both directions unless has_one_pass().
   virtual void do_connect(Op) const {}
   /// Takes the memory that do_apply() or do_apply_adjoint() needs for this column partition, and sends
-  /// nothing. It is called on all ranks before they apply the operator to more columns than ever before. If
-  /// it throws on one rank, all ranks throw that error, and it is called again before the next application.
+  /// nothing. It is called on all ranks before they apply the operator to more columns than ever before, by
+  /// itself or within others. If it throws on one rank, all ranks throw that error, and it is called again
+  /// before the next application.
   virtual void do_reserve(Op, const Partition& /*columns*/) const {}
+  /// What scratch_bytes() returns for an operator of the library. A normal product is asked for only if
+  /// has_one_pass().
+  virtual Index do_scratch_bytes(ProductKind, const Partition& /*columns*/) const { return 0; }
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 
   /// Whether do_apply() may throw on a single rank, as user code may.
   virtual bool runs_callers_code() const { return true; }
 
-  enum class Product { forward, adjoint, normal };
-  /// What the ranks have agreed on before applying the operator: that they all apply it, the number of
-  /// columns of each part that memory has been taken for, and within how many other products.
+  /// What the ranks have agreed on before applying the operator: that they all apply it, and the number of
+  /// columns of each part that memory has been taken for.
   struct Preparation {
+    ProductKind kind;
+    Index scratch;  // the serial number of the scratch memory; 0 within others, which took it
     bool is_agreed = false;
-    std::vector<Index> most;
-    int depth = 0;
+    std::vector<Index> most{};
   };
+  Preparation& preparation(ProductKind kind, Index scratch) const;
   template <class Name, class Test>
-  bool prepare(Product product, const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
+  bool prepare(ProductKind kind, const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
                Name&& name_factors, Test&& test) const;
   /// Connects and takes memory; called within an agreement.
-  void reserve(Product product, const Partition& columns) const;
+  void reserve(ProductKind kind, const Partition& columns) const;
   template <class Multiply>
   void carry_out(Multiply&& multiply) const;
 
   Space range_, domain_;
   mutable OperatorActivity activity_;
-  mutable std::array<Preparation, 3> prepared_;  // by Product
+  mutable std::vector<Preparation> prepared_;
+  mutable std::shared_ptr<ScratchStack> callers_scratch_;  // of what a caller's operator applies
 };
 
 /// A shared operator. Take an OperatorPtr to keep an operator, even if only inside another operator. Take a

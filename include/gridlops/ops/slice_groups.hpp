@@ -75,9 +75,9 @@ class GRIDLOPS_EXPORT SliceGroups {
   Range own_slices_;
 };
 
-/// Returns the storage of grouped_slices() that makes repeated products in host memory faster, as
-/// faster_storage() for one matrix: that of most elements of the groups' largest blocks. Of a slice it also
-/// uses nrhs and type. The same on all ranks.
+/// Returns the storage of grouped_slices() that makes repeated products in host memory faster: packed if more
+/// than half of all elements are in slices for whose largest block that holds, also where blocks fit into
+/// caches. Of a slice it also uses nrhs and type. The same on all ranks.
 GRIDLOPS_EXPORT Storage faster_storage(const SliceGroups& groups);
 
 /// Returns uninitialised matrices for this rank's own_slices(), on own_grid(), with the matrix_layout() of

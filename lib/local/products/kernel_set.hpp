@@ -41,7 +41,7 @@ struct KernelSet {
   /// Kernels of OpenBLAS that need this instruction set.
   std::array<const char*, 3> blas_kernels{"", "", ""};
 
-  /// Kernels for tiles of a matrix with so many rows: high tiles, unless lower ones hold it in clearly less
+  /// Kernels for tiles of a matrix with this many rows: high tiles, unless lower ones hold it in clearly less
   /// memory.
   template <class R>
   const TileKernels<R>& tiles(Index rows) const {

@@ -81,7 +81,7 @@ class PackedMatrix {
 };
 
 /// Whether products of a rows × cols block with this many columns are faster, on one core, with the block
-/// packed than with it in columns, and packing fills up less than a tenth.
+/// packed than with it in columns. Blocks that packing might fill up by more than a quarter do not count.
 bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice);
 
 /// Y ← α op(A) X + β Y for few columns in host memory, reading A from memory once. Any operand may be empty.

@@ -16,7 +16,7 @@ namespace gridlops {
 /// The widths of groups of right-hand sides. Together the groups may be wider than the number of columns.
 using Widths = std::vector<int>;
 
-/// As few groups as possible, of nearly the same width, for columns of so many real ones.
+/// As few groups as possible, of nearly the same width, for columns of `parts` real ones.
 inline Widths even_widths(Index columns, int parts, int widest) {
   const Index most = widest / parts, groups = (columns + most - 1) / most;
   Widths widths;

@@ -35,7 +35,7 @@ class WorkspaceMemory {
   static thread_local std::vector<Block> kept;
 };
 
-/// Such memory for so many elements.
+/// Such memory for `count` elements.
 template <class Element>
 class Workspace : private WorkspaceMemory {
  public:

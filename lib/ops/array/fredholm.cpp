@@ -34,16 +34,19 @@ class Fredholm final : public LibraryOperator<T> {
         G_(std::move(G)),
         nx_(kernel.dims.size(2)),
         ny_(kernel.dims.size(1)) {
-    if (kernel.grid->is_member()) slices_ = kernel.local_box()[0].size;
+    if (!kernel.grid->is_member()) return;
+    slices_ = kernel.local_box()[0].size;
+    // Storage must not depend on the columns that come first. With more it is about as fast as columns.
+    constexpr Index few = 16;
+    packs_ = G_.owns_block() && backend().memory_space() == MemorySpace::host &&
+             packed_is_faster(scalar_type_of<T>, nx_, ny_, few, kernel_choice());
   }
 
   bool has_one_pass() const override { return true; }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override {
-    const bool packs = G_.owns_block() && backend().memory_space() == MemorySpace::host &&
-                       packed_is_faster(scalar_type_of<T>, nx_, ny_, columns.largest(), kernel_choice());
-    if (packs) pack();
+  void do_reserve(Op, const Partition&) const override {
+    if (packs_) pack();
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_part(1, X.local().cols,
@@ -115,6 +118,7 @@ class Fredholm final : public LibraryOperator<T> {
   mutable DistMatrix<T> G_;  // without a block once the slices are packed
   mutable std::vector<PackedMatrix<T>> packed_;
   Index nx_, ny_, slices_ = 0;
+  bool packs_ = false;
 };
 
 }  // namespace

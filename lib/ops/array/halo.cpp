@@ -34,19 +34,18 @@ class Halo final : public LibraryOperator<T> {
   }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override {
-    const Space& model = this->domain();
-    ExchangeMemory<T>::reserve(*model.grid, *exchange_, model.local_columns(columns));
+  Index do_scratch_bytes(ProductKind, const Partition& columns) const override {
+    return ScratchStack::bytes_of<T>(exchange_->memory_size(this->domain().local_columns(columns)));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
+    const ScratchArray<T> memory(*X.grid(), exchange_->memory_size(X.local().cols));
     Request request = exchange_->start_fetch(X.local(), memory.data());
     if (!covers_) multiply_by(beta, Y);
     exchange_->finish_fetch(std::move(request), alpha, X.local(), covers_ ? beta : T(1), {Y.local()},
                             memory.data());
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
+    const ScratchArray<T> memory(*X.grid(), exchange_->memory_size(X.local().cols));
     multiply_by(beta, X);
     exchange_->sum_back(alpha, {Y.local()}, X.local(), memory.data());
   }

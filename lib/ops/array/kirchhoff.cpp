@@ -54,14 +54,12 @@ class Kirchhoff final : public LibraryOperator<T> {
     traces_ = make(
         data, image,
         [this](MatrixView<const T> in, MatrixView<T> out) {
-          for_blocks(in.cols, [&](Range block, std::byte* scratch) {
-            kernels().demigrate(tables_, block.begin > 0, in.row_block(block), out, scratch);
+          for_blocks([&](Range block) {
+            kernels().demigrate(tables_, block.begin > 0, in.row_block(block), out, scratch_);
           });
         },
         [this](MatrixView<const T> in, MatrixView<T> out) {
-          for_blocks(in.cols, [&](Range block, std::byte* scratch) {
-            kernels().migrate(tables_, in, out.row_block(block), scratch);
-          });
+          for_blocks([&](Range block) { kernels().migrate(tables_, in, out.row_block(block), scratch_); });
         });
   }
 
@@ -82,77 +80,91 @@ class Kirchhoff final : public LibraryOperator<T> {
   bool keeps_tables() const { return table_bytes_ == KirchhoffOptions{}.table_bytes; }
   const ArrayKernels<T>& kernels() const { return backend()->template kernels<T>().arrays(); }
   const std::shared_ptr<Backend>& backend() const { return this->range().grid->backend(); }
-  Index scratch_bytes(Index columns) const { return kernels().migration_scratch_bytes(tables_, columns); }
-
-  void do_reserve(Op, const Partition& columns) const override {
+  void do_reserve(Op, const Partition&) const override {
     if (tables_.wavelet == nullptr) make_tables();
-    if (const Index here = this->range().local_columns(columns); here > 0) {
-      tables_.points = block_;
-      detail::scratch_of(*this->range().grid).reserve(ScratchStack::bytes_of<std::byte>(scratch_bytes(here)));
-    }
+  }
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    return traces_->scratch_bytes(kind, columns) +
+           ScratchStack::bytes_of<std::byte>(scratch_size(this->range().local_columns(columns)));
+  }
+  Index scratch_size(Index columns) const {
+    if (columns == 0) return 0;
+    if (tables_.length == 0) count_ends();
+    MigrationTables<R> largest = tables_;
+    largest.points = block_;
+    return kernels().migration_scratch_bytes(largest, columns);
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    const ScratchArray<std::byte> scratch(*X.grid(), scratch_size(X.local().cols));
+    scratch_ = scratch.data();
     traces_->apply(alpha, X, beta, Y);
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    const ScratchArray<std::byte> scratch(*Y.grid(), scratch_size(Y.local().cols));
+    scratch_ = scratch.data();
     traces_->apply_adjoint(alpha, Y, beta, X);
   }
 
-  /// Calls multiply(points, scratch) for one block of this rank's points after the other, with tables_ of
-  /// that block. There is at least one block.
+  /// Calls multiply(points) for one block of this rank's points after the other, with tables_ of that block.
+  /// There is at least one block.
   template <class Multiply>
-  void for_blocks(Index columns, Multiply&& multiply) const {
+  void for_blocks(Multiply&& multiply) const {
     const Index points = static_cast<Index>(points_.size());
     for (Index begin = 0; begin == 0 || begin < points; begin += block_) {
       const Range block{begin, std::min(block_, points - begin)};
       if (!keeps_tables()) fill_tables(block);
-      const ScratchArray<std::byte> scratch(*this->range().grid, scratch_bytes(columns));
-      multiply(block, scratch.data());
+      multiply(block);
       if (block_ == 0) break;
     }
   }
 
-  void make_tables() const {
-    const Box data = this->range().local_box();
+  /// Finds the sources and receivers of this rank's traces, and how many of its points have tables at a time.
+  void count_ends() const {
     points_ = elements_of(this->domain().local_box(), this->domain().dims);
-    std::vector<TraceColumns> columns;
+    const Box data = this->range().local_box();
+    std::vector<TraceEnds> ends;
     for (const Index trace : elements_of({data.begin(), data.end() - 1}, this->range().dims)) {
-      const TraceEnds ends = recording_.ends(trace);
-      columns.push_back({ends.source, ends.receiver});
-      sources_.numbers.push_back(ends.source);
-      receivers_.numbers.push_back(ends.receiver);
+      ends.push_back(recording_.ends(trace));
+      sources_.numbers.push_back(ends.back().source);
+      receivers_.numbers.push_back(ends.back().receiver);
     }
     const Index layers = static_cast<Index>(layers_.size());
-    for (Ends* const ends : {&sources_, &receivers_}) {
-      std::sort(ends->numbers.begin(), ends->numbers.end());
-      ends->numbers.erase(std::unique(ends->numbers.begin(), ends->numbers.end()), ends->numbers.end());
-      ends->spans.resize(ends->numbers.size());
+    for (Ends* const side : {&sources_, &receivers_}) {
+      std::sort(side->numbers.begin(), side->numbers.end());
+      side->numbers.erase(std::unique(side->numbers.begin(), side->numbers.end()), side->numbers.end());
+      side->spans.resize(side->numbers.size());
     }
-    for (TraceColumns& of : columns) of = {sources_.column(of.source), receivers_.column(of.receiver)};
     const Index bytes_of_point = (sources_.count() + receivers_.count()) * layers * Index{sizeof(R)};
     block_ = static_cast<Index>(points_.size());
     if (bytes_of_point > 0) block_ = std::min(block_, std::max(table_bytes_ / bytes_of_point, Index{1}));
+    tables_.points = block_;
+    tables_.sources = sources_.count();
+    tables_.receivers = receivers_.count();
+    tables_.traces = static_cast<Index>(ends.size());
+    tables_.samples = this->range().local_box().back().size;
+    tables_.terms = layers - 1;
+    tables_.length = static_cast<Index>(recording_.wavelet.size());
+    tables_.centre = recording_.centre;
+    for (const TraceEnds& of : ends)
+      columns_of_traces_.push_back({sources_.column(of.source), receivers_.column(of.receiver)});
+  }
+
+  /// Takes the memory, and fills tables that stay.
+  void make_tables() const {
+    if (tables_.length == 0) count_ends();
     values_.resize(at(block_));
     rounded_.resize(at(block_));
     for (Ends* const ends : {&sources_, &receivers_})
-      ends->tables = Buffer<R>(backend(), block_ * ends->count() * layers);
-    columns_ = uploaded<TraceColumns>(backend(), columns);
+      ends->tables = Buffer<R>(backend(), block_ * ends->count() * (tables_.terms + 1));
+    columns_ = uploaded<TraceColumns>(backend(), columns_of_traces_);
     wavelet_ = uploaded<R>(backend(), recording_.wavelet);
     if (keeps_tables()) fill_tables({0, block_});
-    tables_ = {.points = block_,
-               .sources = sources_.count(),
-               .receivers = receivers_.count(),
-               .traces = columns_.size(),
-               .samples = data.back().size,
-               .terms = layers - 1,
-               .columns = columns_.data(),
-               .from_sources = sources_.tables.data(),
-               .to_receivers = receivers_.tables.data(),
-               .wavelet = wavelet_.data(),
-               .length = wavelet_.size(),
-               .centre = recording_.centre,
-               .source_spans = sources_.spans.data(),
-               .receiver_spans = receivers_.spans.data()};
+    tables_.columns = columns_.data();
+    tables_.from_sources = sources_.tables.data();
+    tables_.to_receivers = receivers_.tables.data();
+    tables_.source_spans = sources_.spans.data();
+    tables_.receiver_spans = receivers_.spans.data();
+    tables_.wavelet = wavelet_.data();
   }
 
   void fill_tables(Range block) const {
@@ -196,7 +208,9 @@ class Kirchhoff final : public LibraryOperator<T> {
   std::vector<RayValues> layers_;  // times, and then the terms of the weights
   OperatorPtr<T> traces_;
   mutable std::vector<Index> points_;  // of this rank's image
-  mutable Index block_ = 0;            // how many of them have tables at a time
+  mutable std::vector<TraceColumns> columns_of_traces_;
+  mutable std::byte* scratch_ = nullptr;  // of the product at work
+  mutable Index block_ = 0;               // how many of them have tables at a time
   mutable Ends sources_{"source", &RayValues::from_source}, receivers_{"receiver", &RayValues::to_receiver};
   mutable std::vector<double> values_;  // of a column of a table
   mutable std::vector<R> rounded_;

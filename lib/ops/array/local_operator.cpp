@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/ops/local_operator.hpp"
 
-#include <optional>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -35,7 +34,8 @@ class LocalOperator final : public Base {
 
  private:
   void do_reserve(Op op, const Partition& columns) const override {
-    reserve_scratch<T>(op == Op::none ? this->range() : this->domain(), columns);
+    const Space& result = op == Op::none ? this->range() : this->domain();
+    memory_.reserve(result.grid->backend(), result.local_rows() * result.local_columns(columns));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(forward_, this->domain(), alpha, X, beta, this->range(), Y);
@@ -50,9 +50,7 @@ class LocalOperator final : public Base {
     const bool sums = from.rows.axis != Axis::uncut && to.rows.axis != from.rows.axis;
     const MatrixView<T> result = out.local();
     const bool in_place = alpha == T(1) && beta == T(0) && (result.contiguous() || !sums);
-    std::optional<ScratchArray<T>> memory;
-    if (!in_place) memory.emplace(*to.grid, result.size());
-    const MatrixView<T> target = in_place ? result : MatrixView<T>(memory->data(), result.rows, result.cols);
+    const MatrixView<T> target = in_place ? result : memory_.matrix(result.rows, result.cols);
     // A rank whose function throws still takes part in the sum, because the others wait for it there.
     FailureScope failures;
     failures.run([&] {
@@ -66,6 +64,7 @@ class LocalOperator final : public Base {
   }
 
   LocalProduct<T> forward_, adjoint_;
+  mutable Buffer<T> memory_;
 };
 
 }  // namespace

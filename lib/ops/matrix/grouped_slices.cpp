@@ -91,16 +91,16 @@ class IntoGroups final : public LibraryOperator<T> {
   }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override {
-    ExchangeMemory<T>::reserve(*this->domain().grid, *exchange_, columns.total());
+  Index do_scratch_bytes(ProductKind, const Partition& columns) const override {
+    return ScratchStack::bytes_of<T>(exchange_->memory_size(columns.total()));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
+    const ScratchArray<T> memory(*X.grid(), exchange_->memory_size(X.local().cols));
     exchange_->finish_fetch(exchange_->start_fetch(X.local(), memory.data()), alpha, X.local(), beta,
                             by_slice(Y.local()), memory.data());
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    const ExchangeMemory<T> memory(*X.grid(), *exchange_, X.local().cols);
+    const ScratchArray<T> memory(*X.grid(), exchange_->memory_size(X.local().cols));
     multiply_by(beta, X);
     exchange_->sum_back(alpha, by_slice(Y.local()), X.local(), memory.data());
   }

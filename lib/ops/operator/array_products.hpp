@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/message.hpp"
-#include "comm/scratch.hpp"
 #include "dist/axis_ranks.hpp"
 #include "dist/box_exchange.hpp"
 #include "gridlops/base/error.hpp"
@@ -32,18 +31,6 @@ BoxExchange<T> exchange_in(const Space& space, Wants&& wants) {
   for (const int part : ranks.parts) boxes.push_back({space.dims.block(part), wants(part)});
   return {space.grid->backend(), ranks.comm, boxes};
 }
-
-/// Scratch memory for an exchange of so many columns in a grid.
-template <Scalar T>
-class ExchangeMemory : public ScratchArray<T> {
- public:
-  ExchangeMemory(const ProcessGrid& grid, const BoxExchange<T>& exchange, Index columns)
-      : ScratchArray<T>(grid, exchange.memory_size(columns)) {}
-
-  static void reserve(const ProcessGrid& grid, const BoxExchange<T>& exchange, Index columns) {
-    detail::scratch_of(grid).reserve(ScratchStack::bytes_of<T>(exchange.memory_size(columns)));
-  }
-};
 
 /// The space of the same arrays with one dimension whole on every rank: cut along the longest of the others,
 /// or not at all if there is none.

@@ -43,12 +43,6 @@ class ScratchMatrix {
   DistMatrix<T> matrix_;
 };
 
-/// Makes room for so many such matrices at a time.
-template <Scalar T>
-void reserve_scratch(const Space& space, const Partition& columns, Index count = 1) {
-  detail::scratch_of(*space.grid).reserve(count * ScratchMatrix<T>::bytes(space, columns));
-}
-
 /// local_operator() for functions of the library.
 template <Scalar T>
 OperatorPtr<T> library_local_operator(Space range, Space domain, LocalProduct<T> forward,

@@ -2,6 +2,7 @@
 #include "gridlops/ops/linear_operator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -55,7 +56,8 @@ template <Scalar T>
 void LinearOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
   const TraceRegion region("apply");
   const bool moves_data = prepare(
-      Product::forward, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
+      ProductKind::forward, X, Y,
+      [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
       [&] {
         require_operands(X, Y);
         require_apart(X, Y, "apply", "operand and result");
@@ -71,7 +73,8 @@ template <Scalar T>
 void LinearOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
   const TraceRegion region("apply_adjoint");
   const bool moves_data = prepare(
-      Product::adjoint, X, Y, [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
+      ProductKind::adjoint, X, Y,
+      [&](Agreement& agreement) { agreement.on("alpha", alpha).on("beta", beta); },
       [&] {
         require_operands(X, Y);
         require_apart(Y, X, "apply_adjoint", "operand and result");
@@ -88,7 +91,7 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
                                        DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
   const TraceRegion region("normal_product");
   const bool moves_data = prepare(
-      Product::normal, P, R, [](Agreement&) {},
+      ProductKind::normal, P, R, [](Agreement&) {},
       [&] {
         require_operands(P, R, "normal product of P and R");
         require_operands(U, R, "normal product of R to U");
@@ -110,14 +113,14 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
 }
 
 template <Scalar T>
-void LinearOperator<T>::reserve(Product product, const Partition& columns) const {
-  if (product == Product::normal) {
+void LinearOperator<T>::reserve(ProductKind kind, const Partition& columns) const {
+  if (kind == ProductKind::normal) {
     FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
     if (!has_one_pass())
       for (const Op op : {Op::none, Op::adjoint}) failures.run([&] { do_connect(op); });
     do_reserve_normal_product(columns);
   } else {
-    const Op op = product == Product::forward ? Op::none : Op::adjoint;
+    const Op op = kind == ProductKind::forward ? Op::none : Op::adjoint;
     do_connect(op);
     do_reserve(op, columns);
   }
@@ -138,32 +141,52 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
   failures.close(domain_.grid->comm());
 }
 
+template <Scalar T>
+Index LinearOperator<T>::scratch_bytes(ProductKind kind, const Partition& columns) const {
+  if (runs_callers_code()) return 0;
+  if (kind != ProductKind::normal || has_one_pass()) return do_scratch_bytes(kind, columns);
+  return std::max(do_scratch_bytes(ProductKind::forward, columns),
+                  do_scratch_bytes(ProductKind::adjoint, columns));
+}
+
+template <Scalar T>
+auto LinearOperator<T>::preparation(ProductKind kind, Index scratch) const -> Preparation& {
+  for (Preparation& before : prepared_)
+    if (before.kind == kind && before.scratch == scratch) return before;
+  constexpr std::size_t most =
+      16;  // of several callers' operators that apply this one, or of memory given back
+  if (prepared_.size() == most) prepared_.erase(prepared_.begin());
+  return prepared_.emplace_back(Preparation{kind, scratch});
+}
+
 /// Checks the operands, and takes memory if some part has more columns than ever before. All ranks agree
-/// before the first application, and before and after taking memory. Returns whether this rank has something
-/// to multiply.
+/// before the first application, by itself and within others, and before and after taking memory. The
+/// outermost operator takes the scratch memory of all within it. Returns whether this rank has something to
+/// multiply.
 template <Scalar T>
 template <class Name, class Test>
-bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model,
+bool LinearOperator<T>::prepare(ProductKind kind, const ConstDistMatrix<T>& model,
                                 const ConstDistMatrix<T>& data, Name&& name_factors, Test&& test) const {
   constexpr std::array names{"apply", "apply_adjoint", "normal_product"};
-  const auto number = static_cast<std::size_t>(product);
+  const char* const name = names[static_cast<std::size_t>(kind)];
   const ProcessGrid& grid = *domain_.grid;
+  if (!grid.is_member()) {
+    test();
+    return false;
+  }
   const Partition& columns = model.layout().cols.partition;
-  Preparation& before = prepared_[number];
+  ScratchStack& scratch = detail::scratch_of(grid);
+  const bool is_outermost = !runs_callers_code() && !scratch.has_operator();
+  Preparation& before = preparation(kind, is_outermost ? scratch.serial() : 0);
   const Check level = check_level();
-  const bool compares =
-      grid.is_member() && (level == Check::all || (level == Check::entry && !before.is_agreed));
+  const bool compares = level == Check::all || (level == Check::entry && !before.is_agreed);
   if (!compares) test();
-  if (!grid.is_member()) return false;
-  const int depth = detail::scratch_of(grid).working();
-  const auto takes_memory = [&] {
-    return columns.total() > 0 && (!covers(before.most, columns) || depth > before.depth);
-  };
-  if (compares || takes_memory()) {
+  const bool takes_memory = columns.total() > 0 && !covers(before.most, columns);
+  if (compares || takes_memory) {
     const TraceRegion region("reserve");
     const auto* const stored = level == Check::all ? dynamic_cast<const StoredMatrix*>(this) : nullptr;
     try {
-      agree(grid.comm(), names[number], [&](Agreement& agreement) {
+      agree(grid.comm(), name, [&](Agreement& agreement) {
         describe_operator(agreement, *this);
         describe_layout(agreement, "the model", model.layout());
         describe_layout(agreement, "the data", data.layout());
@@ -171,16 +194,20 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
         test();
         if (stored != nullptr) stored->require_unchanged();
       });
-      if (takes_memory()) agree(grid.comm(), names[number], [&](Agreement&) { reserve(product, columns); });
+      if (takes_memory) {
+        agree(grid.comm(), name, [&](Agreement&) {
+          FailureScope failures;  // other ranks wait in reserve(), even if there is no scratch memory
+          if (is_outermost) failures.run([&] { scratch.reserve(scratch_bytes(kind, columns)); });
+          reserve(kind, columns);
+        });
+      }
     } catch (...) {
       // This may have freed memory that other products use as well.
-      prepared_ = {};
+      prepared_.clear();
+      if (is_outermost) scratch.release();
       throw;
     }
     before.is_agreed = true;
-    // The scratch memory of a deeper product begins where that of others ends.
-    if (depth > before.depth) before.most.clear();
-    before.depth = std::max(before.depth, depth);
     before.most.resize(at(columns.parts()), 0);
     for (int part = 0; part < columns.parts(); ++part)
       before.most[at(part)] = std::max(before.most[at(part)], columns.size(part));
@@ -193,11 +220,19 @@ bool LinearOperator<T>::prepare(Product product, const ConstDistMatrix<T>& model
 template <Scalar T>
 template <class Multiply>
 void LinearOperator<T>::carry_out(Multiply&& multiply) const {
-  const ScratchStack::Working working(detail::scratch_of(*domain_.grid));
+  const ProcessGrid& grid = *domain_.grid;
   FailureScope failures;
-  if (runs_callers_code()) failures.note_callers_code();
-  failures.run(multiply);
-  failures.close(domain_.grid->comm());
+  if (runs_callers_code()) {
+    failures.note_callers_code();
+    failures.run([&] {
+      const OtherScratch scratch(grid, callers_scratch_);
+      multiply();
+    });
+  } else {
+    const ScratchStack::Working working(detail::scratch_of(grid));
+    failures.run(multiply);
+  }
+  failures.close(grid.comm());
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class LinearOperator<T>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/ops/operator_algebra.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include "base/instantiate.hpp"
@@ -28,6 +29,10 @@ class Adjoint final : public LibraryOperator<T> {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply(alpha, Y, beta, X);
   }
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    return A_->scratch_bytes(kind == ProductKind::forward ? ProductKind::adjoint : ProductKind::forward,
+                             columns);
+  }
   OperatorPtr<T> A_;
 };
 
@@ -46,9 +51,9 @@ class Scaled final : public LibraryOperator<T> {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply_adjoint(alpha * conjugate(factor_), Y, beta, X);
   }
-  void do_reserve_normal_product(const Partition& columns) const override {
-    if (!has_one_pass()) return LinearOperator<T>::do_reserve_normal_product(columns);
-    reserve_scratch<T>(this->domain(), columns);
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    return A_->scratch_bytes(kind, columns) +
+           (kind == ProductKind::normal ? ScratchMatrix<T>::bytes(this->domain(), columns) : 0);
   }
   /// Multiplies P before the product, since AᴴA P without the factor may leave the range of T.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
@@ -87,6 +92,9 @@ class Sum final : public LibraryOperator<T> {
     A_->apply_adjoint(alpha, Y, beta, X);
     B_->apply_adjoint(alpha, Y, T(1), X);
   }
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    return std::max(A_->scratch_bytes(kind, columns), B_->scratch_bytes(kind, columns));
+  }
   OperatorPtr<T> A_, B_;
 };
 
@@ -105,7 +113,13 @@ class Product final : public LibraryOperator<T> {
   bool has_one_pass() const override { return A_->has_one_pass(); }
 
  private:
-  void do_reserve(Op, const Partition& columns) const override { reserve_scratch<T>(B_->range(), columns); }
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    const Index between = ScratchMatrix<T>::bytes(B_->range(), columns),
+                of_A = A_->scratch_bytes(kind, columns);
+    if (kind != ProductKind::normal) return between + std::max(of_A, B_->scratch_bytes(kind, columns));
+    return 3 * between + std::max({B_->scratch_bytes(ProductKind::forward, columns), of_A,
+                                   B_->scratch_bytes(ProductKind::adjoint, columns)});
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     ScratchMatrix<T> between(B_->range(), X.layout().cols.partition);
     B_->apply(T(1), X, T(0), between.matrix());
@@ -115,9 +129,6 @@ class Product final : public LibraryOperator<T> {
     ScratchMatrix<T> between(B_->range(), Y.layout().cols.partition);
     A_->apply_adjoint(T(1), Y, T(0), between.matrix());
     B_->apply_adjoint(alpha, between.matrix(), beta, X);
-  }
-  void do_reserve_normal_product(const Partition& columns) const override {
-    reserve_scratch<T>(B_->range(), columns, has_one_pass() ? 3 : 1);
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
@@ -142,14 +153,13 @@ class Identity final : public LibraryOperator<T> {
   }
 
  private:
-  void do_reserve(Op op, const Partition& columns) const override {
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     const Layout data = this->range().layout(columns), model = this->domain().layout(columns);
-    if (data == model) return;
-    const ProcessGrid& grid = *this->range().grid;
-    const RedistributionSizes sizes = op == Op::none ? own_redistribution_sizes(grid, model, data)
-                                                     : own_redistribution_sizes(grid, data, model);
-    detail::scratch_of(grid).reserve(ScratchStack::bytes_of<T>(sizes.outgoing) +
-                                     ScratchStack::bytes_of<T>(sizes.incoming));
+    if (data == model) return 0;
+    const bool forward = kind == ProductKind::forward;
+    const RedistributionSizes sizes =
+        own_redistribution_sizes(*this->range().grid, forward ? model : data, forward ? data : model);
+    return ScratchStack::bytes_of<T>(sizes.outgoing) + ScratchStack::bytes_of<T>(sizes.incoming);
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     move(alpha, X, beta, Y);

@@ -12,8 +12,8 @@ namespace gridlops {
 
 namespace {
 
-/// A complex operator whose operands are pairs in the same memory, or copies in its own memory if columns
-/// begin in the middle of a complex number.
+/// A complex operator whose operands are pairs in the same memory, or copies if columns begin in the middle
+/// of a complex number.
 template <std::floating_point R>
 class OnPairs final : public LibraryOperator<R> {
  public:
@@ -34,15 +34,12 @@ class OnPairs final : public LibraryOperator<R> {
     return {reinterpret_cast<Complex*>(const_cast<R*>(X.data)), X.rows / 2, X.cols, X.stride / 2};
   }
 
-  // A rank cannot tell before a product whether its operands fit, so it always has room for copies.
-  void do_reserve(Op, const Partition& columns) const override { reserve(columns, 1, 1); }
-  void do_reserve_normal_product(const Partition& columns) const override {
-    has_one_pass() ? reserve(columns, 3, 2) : reserve(columns, 1, 1);
-  }
-  void reserve(const Partition& columns, Index models, Index data) const {
-    detail::scratch_of(*this->domain().grid)
-        .reserve(models * ScratchMatrix<R>::bytes(this->domain(), columns) +
-                 data * ScratchMatrix<R>::bytes(this->range(), columns));
+  /// With room for copies of all operands: whether they fit is known in a product only.
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    const bool is_normal = kind == ProductKind::normal;
+    return (is_normal ? 3 : 1) * ScratchMatrix<R>::bytes(this->domain(), columns) +
+           (is_normal ? 2 : 1) * ScratchMatrix<R>::bytes(this->range(), columns) +
+           A_->scratch_bytes(kind, columns);
   }
 
   /// An operand as a complex matrix in `space`: in place, or a copy if it does not fit.

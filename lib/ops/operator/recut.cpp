@@ -6,8 +6,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "dist/box_exchange.hpp"
 #include "gridlops/base/error.hpp"
-#include "ops/operator/array_products.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
@@ -50,10 +50,9 @@ class Recut final : public LibraryOperator<T> {
                          : &grid.comm(),
             boxes};
   }
-  void do_reserve(Op op, const Partition& columns) const override {
-    const Space& model = this->domain();
-    ExchangeMemory<T>::reserve(*model.grid, *(op == Op::none ? forward_ : adjoint_),
-                               model.local_columns(columns));
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    const BoxExchange<T>& exchange = *(kind == ProductKind::forward ? forward_ : adjoint_);
+    return ScratchStack::bytes_of<T>(exchange.memory_size(this->domain().local_columns(columns)));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     fetch(*forward_, alpha, X, beta, Y);
@@ -63,7 +62,7 @@ class Recut final : public LibraryOperator<T> {
   }
   static void fetch(const BoxExchange<T>& exchange, T alpha, const ConstDistMatrix<T>& from, T beta,
                     DistMatrix<T>& to) {
-    const ExchangeMemory<T> memory(*to.grid(), exchange, to.local().cols);
+    const ScratchArray<T> memory(*to.grid(), exchange.memory_size(to.local().cols));
     exchange.finish_fetch(exchange.start_fetch(from.local(), memory.data()), alpha, from.local(), beta,
                           {to.local()}, memory.data());
   }

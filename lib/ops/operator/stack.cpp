@@ -75,6 +75,14 @@ bool any_has_one_pass(const std::vector<OperatorPtr<T>>& operators) {
                      [](const OperatorPtr<T>& op) { return op->has_one_pass(); });
 }
 
+template <Scalar T>
+Index most_scratch_bytes(const std::vector<OperatorPtr<T>>& operators, ProductKind kind,
+                         const Partition& columns) {
+  Index most = 0;
+  for (const OperatorPtr<T>& op : operators) most = std::max(most, op->scratch_bytes(kind, columns));
+  return most;
+}
+
 /// how: for example "vertically"; sides: for example "domains", which must be the same.
 template <Scalar T>
 void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std::vector<Space>& spaces,
@@ -129,10 +137,12 @@ class VerticalStack final : public LibraryOperator<T> {
   }
 
   /// A part below the first that has one pass needs room for what it adds to U and V.
-  void do_reserve_normal_product(const Partition& columns) const override {
-    if (std::any_of(operators_.begin() + 1, operators_.end(),
-                    [](const auto& op) { return op->has_one_pass(); }))
-      reserve_scratch<T>(this->domain(), columns, 2);
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    const bool adds =
+        kind == ProductKind::normal && std::any_of(operators_.begin() + 1, operators_.end(),
+                                                   [](const auto& op) { return op->has_one_pass(); });
+    return most_scratch_bytes(operators_, kind, columns) +
+           (adds ? 2 * ScratchMatrix<T>::bytes(this->domain(), columns) : 0);
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
@@ -185,6 +195,9 @@ class BlockDiagonal final : public LibraryOperator<T> {
       DistMatrix<T> part = stack_rows(domains_, k, X);
       operators_[k]->apply_adjoint(alpha, stack_rows(ranges_, k, Y), beta, part);
     }
+  }
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    return most_scratch_bytes(operators_, kind, columns);
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {

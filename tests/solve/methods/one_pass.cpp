@@ -299,7 +299,8 @@ TEST_CASE("CGLS in one pass is as accurate as CGLS on clustered spectra") {
         const double once = best_error(one_pass_cgls<double>, grid, matrix, noise);
         const double twice = best_error(cgls<double>, grid, matrix, noise);
         CAPTURE(condition, clusters, noise, once, twice);
-        CHECK(once <= 4 * twice);
+        // Below κε chance decides, too.
+        CHECK(once <= std::max(4 * twice, condition * epsilon_of<double>));
       }
     }
   }

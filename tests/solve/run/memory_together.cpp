@@ -6,6 +6,7 @@
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fredholm.hpp"
+#include "gridlops/ops/kirchhoff.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/ops/slice_groups.hpp"
@@ -85,6 +86,7 @@ void check_applications(const GridPtr& grid, const std::string& what,
     const auto Y = std::make_shared<DistMatrix<double>>(grid, to.layout(5));
     check_every_allocation(grid, what + (adjoint ? ", adjoint," : ", forward,"), [&]() -> Action {
       const OperatorPtr<double> A = make();
+      release_scratch(*grid);
       return [A, X, Y, apply] { apply(*A, *X, *Y); };
     });
     CHECK(on_host(*Y) == on_host(expected));
@@ -280,6 +282,81 @@ TEST_CASE("Transforms and convolutions have their memory on all ranks or on none
       G.fill([](Index i, Index j) { return small_integer<std::complex<double>>(3, i, j); });
       return multidimensional_convolution<double>(fredholm(kernel, std::move(G)), {.samples = 7});
     });
+  }
+}
+
+TEST_CASE("Migrations have their memory on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    check_applications(grid, "a migration", [&] {
+      const Space data = array_space(grid, {3, 2, 9}, 0), image = array_space(grid, {5, 4}, 0, Axis::uncut);
+      const RayValues times =
+          straight_rays({5, 4}, {{0, 0}, {1, 1}}, {{0, 0}, {2, 0}, {4, 0}}, {{1, 0}, {3, 0}}, 2);
+      return kirchhoff<double>(data, image, times, {1, {1, 2, 1}, 1});
+    });
+  }
+}
+
+TEST_CASE("An operator has scratch memory by itself, within others and within callers' operators") {
+  /// What it is made of, as a caller's operator.
+  class Callers final : public LinearOperator<double> {
+   public:
+    explicit Callers(OperatorPtr<double> A)
+        : LinearOperator<double>(A->range(), A->domain()), A_(std::move(A)) {}
+
+   private:
+    void do_apply(double alpha, const ConstDistMatrix<double>& X, double beta,
+                  DistMatrix<double>& Y) const override {
+      A_->apply(alpha, X, beta, Y);
+    }
+    void do_apply_adjoint(double alpha, const ConstDistMatrix<double>& Y, double beta,
+                          DistMatrix<double>& X) const override {
+      A_->apply_adjoint(alpha, Y, beta, X);
+    }
+    OperatorPtr<double> A_;
+  };
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    INFO(describe(*grid));
+    auto& backend = dynamic_cast<MeteredBackend&>(*grid->backend());
+    const Space space{grid, Cut::balanced(Axis::all, 13, *grid), Axis::uncut},
+        moved{grid, Cut::balanced(Axis::grid_rows, 13, *grid), Axis::uncut};
+    const OperatorPtr<double> there = identity<double>(moved, space), back = identity<double>(space, moved),
+                              A = product(back, there), callers = std::make_shared<const Callers>(A);
+    const std::vector<std::pair<OperatorPtr<double>, double>> multiples{{A, 1},
+                                                                        {sum(A, A), 2},
+                                                                        {product(A, product(A, callers)), 1},
+                                                                        {callers, 1},
+                                                                        {sum(callers, product(A, A)), 2}};
+    const auto multiply = [&](const OperatorPtr<double>& B, double factor, Index columns) {
+      const DistMatrix<double> X = of_integers(grid, space.layout(columns), 2);
+      DistMatrix<double> Y = X.clone();
+      B->apply(2, X, 1, Y);
+      CHECK(mismatches(
+                Y, [&](Index i, Index j) { return (2 * factor + 1) * small_integer<double>(2, i, j); }) == 0);
+    };
+    for (const Index columns : {3, 5})
+      for (const auto& [B, factor] : multiples) multiply(B, factor, columns);
+    const Index before = backend.allocations();
+    for (const auto& [B, factor] : multiples) {
+      const DistMatrix<double> X = of_integers(grid, space.layout(5), 2);
+      DistMatrix<double> Y = X.clone();
+      const Index made = backend.allocations();
+      B->apply(2, X, 1, Y);
+      CHECK(backend.allocations() == made);
+    }
+    // A product that is too large takes the memory of the others, who take it again.
+    const DistMatrix<double> X = of_integers(grid, space.layout(70), 2);
+    DistMatrix<double> Y = X.clone();
+    if (grid->comm().rank() == 0) backend.fail_at(1);
+    const Ending mine = ending_of([&] { A->apply(1, X, 0, Y); });
+    backend.fail_at(0);
+    CHECK(all_ended_alike(*grid, mine));
+    CHECK(mine.type != nullptr);
+    for (const auto& [B, factor] : multiples) multiply(B, factor, 4);
+    release_scratch(*grid);
+    CHECK(backend.allocations() > before);
+    for (const auto& [B, factor] : multiples) multiply(B, factor, 4);
   }
 }
 
