@@ -120,7 +120,8 @@ class ForwardTiles {
     for (Index j = 0; j < Y.cols; ++j) {
       const R* sums = sums_.data() + slot * slot_size() + parts<T> * j * kernels_.height;
       for (Index row = 0; row < Y.rows; row += height, sums += slot_size()) {
-        const auto sum = [=, imaginary = sums + kernels_.height](Index i) {
+        const R* const imaginary = sums + kernels_.height;
+        const auto sum = [=](Index i) {
           if constexpr (is_complex<T>) {
             return T(sums[2 * i] - imaginary[2 * i + 1], sums[2 * i + 1] + imaginary[2 * i]);
           } else {
