@@ -12,6 +12,12 @@ void ScratchStack::release() {
   static std::atomic<Index> last{0};
   serial_ = ++last;
   memory_ = {};
+  if (inner_ != nullptr) inner_->release();
+}
+
+const std::shared_ptr<ScratchStack>& ScratchStack::inner() {
+  if (inner_ == nullptr) inner_ = std::make_shared<ScratchStack>(backend_);
+  return inner_;
 }
 
 std::byte* ScratchStack::push(Index bytes) {
@@ -28,12 +34,11 @@ ScratchStack& detail::scratch_of(const ProcessGrid& grid) {
   return *grid.scratch_;
 }
 
-OtherScratch::OtherScratch(const ProcessGrid& grid, std::shared_ptr<ScratchStack>& other) : grid_(grid) {
-  if (other == nullptr) other = std::make_shared<ScratchStack>(grid.backend());
-  before_ = std::exchange(grid.scratch_, other);
+InnerScratch::InnerScratch(const ProcessGrid& grid) : grid_(grid) {
+  outer_ = std::exchange(grid.scratch_, detail::scratch_of(grid).inner());
 }
 
-OtherScratch::~OtherScratch() { grid_.scratch_ = std::move(before_); }
+InnerScratch::~InnerScratch() { grid_.scratch_ = std::move(outer_); }
 
 void release_scratch(const ProcessGrid& grid) {
   if (grid.scratch_ != nullptr) grid.scratch_->release();

@@ -16,8 +16,8 @@ namespace gridlops {
 /// that it is made of work one after the other, and so use the same bytes. That is safe because a backend's
 /// work is ordered, also with messages that have been waited for.
 ///
-/// The outermost operator makes room for all of them, in an agreement of the ranks. Code of callers may apply
-/// any operators, so those have another stack.
+/// The outermost operator makes room for all of them, in an agreement of the ranks. Callers' code may apply
+/// any operators, so those have an inner stack.
 class ScratchStack {
  public:
   explicit ScratchStack(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) { release(); }
@@ -32,7 +32,7 @@ class ScratchStack {
   /// Makes room for this many bytes of arrays. Nothing is in use. Throws OutOfMemory on this rank alone; then
   /// all ranks must release().
   void reserve(Index bytes) { memory_.reserve(backend_, bytes); }
-  /// Gives the memory back. Nothing is in use.
+  /// Gives the memory back, with that of inner stacks. Nothing is in use.
   void release();
   /// Whoever reserved memory when this number was the same still has it. No two stacks have the same.
   Index serial() const { return serial_; }
@@ -54,9 +54,13 @@ class ScratchStack {
   };
   bool has_operator() const { return working_ > 0; }
 
+  /// The stack of operators that callers' code applies within an operator on this one.
+  const std::shared_ptr<ScratchStack>& inner();
+
  private:
   std::shared_ptr<Backend> backend_;
   Buffer<std::byte> memory_;
+  std::shared_ptr<ScratchStack> inner_;
   Index in_use_ = 0, serial_ = 0;
   int working_ = 0;
 };
@@ -66,17 +70,18 @@ namespace detail {
 ScratchStack& scratch_of(const ProcessGrid& grid);
 }  // namespace detail
 
-/// While it lives, operators on the grid use another stack.
-class OtherScratch {
+/// While it lives, operators on the grid use the next inner stack. So those that callers' code applies are
+/// outermost there.
+class InnerScratch {
  public:
-  OtherScratch(const ProcessGrid& grid, std::shared_ptr<ScratchStack>& other);
-  ~OtherScratch();
-  OtherScratch(const OtherScratch&) = delete;
-  OtherScratch& operator=(const OtherScratch&) = delete;
+  explicit InnerScratch(const ProcessGrid& grid);
+  ~InnerScratch();
+  InnerScratch(const InnerScratch&) = delete;
+  InnerScratch& operator=(const InnerScratch&) = delete;
 
  private:
   const ProcessGrid& grid_;
-  std::shared_ptr<ScratchStack> before_;
+  std::shared_ptr<ScratchStack> outer_;
 };
 
 /// An array of the scratch memory, while it lives. Arrays end in the opposite order of their beginnings.

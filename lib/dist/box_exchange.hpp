@@ -31,7 +31,7 @@ class BoxExchange {
   Index memory_size(Index columns) const { return (out_.total + in_.total) * columns; }
 
   /// Sends the parts of this rank's block that others want (collective). Until the caller passes the request
-  /// to finish_fetch(), with the same memory, it may do work that touches neither this nor the block.
+  /// to finish_fetch(), with the same memory, it may do work that touches neither the memory nor the block.
   [[nodiscard]] Request start_fetch(MatrixView<const T> block, T* memory) const;
   /// Elements of the wanted boxes that lie in the array ← α block + β element.
   void finish_fetch(Request request, T alpha, MatrixView<const T> block, T beta,

@@ -102,6 +102,7 @@ template <Scalar T>
 void check_elements(const LinearOperator<T>& op, const ElementOf<T>& formula, double tolerance) {
   const ElementOf<T> element = remembering(op, formula);
   for (const bool forward : {true, false}) {
+    release_scratch(*op.domain().grid);  // so that it has as much as it says that it needs, and no more
     const Space& from = forward ? op.domain() : op.range();
     const Space& to = forward ? op.range() : op.domain();
     const auto expected = [&](Index i, Index j) {

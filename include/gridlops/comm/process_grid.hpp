@@ -12,7 +12,7 @@ namespace gridlops {
 
 class ProcessGrid;
 class ScratchStack;
-class OtherScratch;
+class InnerScratch;
 
 /// Gives back the memory that operators on the grid use while they work. It is as much as the largest product
 /// took, and operators take it anew when they are applied next. No operator on the grid works now. All ranks
@@ -64,7 +64,7 @@ class GRIDLOPS_EXPORT ProcessGrid {
  private:
   friend ScratchStack& detail::scratch_of(const ProcessGrid& grid);
   friend void release_scratch(const ProcessGrid& grid);
-  friend class OtherScratch;
+  friend class InnerScratch;
 
   Communicator& not_idle(const std::shared_ptr<Communicator>& comm) const {
     if (comm == nullptr) throw_idle();

@@ -46,11 +46,11 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// return.
   /// Throws ShapeError on all ranks before sending data. At the first application, throws UsageError if the
   /// ranks disagree about it (GRIDLOPS_CHECK). The operator takes memory before it sends data, when it is
-  /// first applied by itself, and when it is first applied within others, and whenever it then meets more
-  /// columns than before. If any rank runs out of memory, all throw OutOfMemory, and
-  /// the caller may try again. If user code, such as a do_apply(), throws on one rank, all ranks throw that
-  /// error once the whole operator has been applied. The failing rank must first finish the communication
-  /// inside its own do_apply(): other ranks wait for it there.
+  /// first applied by itself, within others or within callers' operators, whenever it then meets more columns
+  /// than before, and again where scratch memory was given back or did not suffice. If any rank runs out of
+  /// memory, all throw OutOfMemory, and the caller may try again. If user code, such as a do_apply(), throws
+  /// on one rank, all ranks throw that error once the whole operator has been applied. The failing rank must
+  /// first finish the communication inside its own do_apply(): other ranks wait for it there.
   void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
   /// X ← α Aᴴ Y + β X. In all other respects like apply().
@@ -120,7 +120,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// columns of each part that memory has been taken for.
   struct Preparation {
     ProductKind kind;
-    Index scratch;  // the serial number of the scratch memory; 0 within others, which took it
+    Index
+        scratch;  // the serial number of the memory if this is an outermost operator of the library's, else 0
     bool is_agreed = false;
     std::vector<Index> most{};
   };
@@ -136,7 +137,6 @@ class GRIDLOPS_EXPORT LinearOperator {
   Space range_, domain_;
   mutable OperatorActivity activity_;
   mutable std::vector<Preparation> prepared_;
-  mutable std::shared_ptr<ScratchStack> callers_scratch_;  // of what a caller's operator applies
 };
 
 /// A shared operator. Take an OperatorPtr to keep an operator, even if only inside another operator. Take a

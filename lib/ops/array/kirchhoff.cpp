@@ -137,6 +137,9 @@ class Kirchhoff final : public LibraryOperator<T> {
     const Index bytes_of_point = (sources_.count() + receivers_.count()) * layers * Index{sizeof(R)};
     block_ = static_cast<Index>(points_.size());
     if (bytes_of_point > 0) block_ = std::min(block_, std::max(table_bytes_ / bytes_of_point, Index{1}));
+    columns_of_traces_.clear();
+    for (const TraceEnds& of : ends)
+      columns_of_traces_.push_back({sources_.column(of.source), receivers_.column(of.receiver)});
     tables_.points = block_;
     tables_.sources = sources_.count();
     tables_.receivers = receivers_.count();
@@ -145,8 +148,6 @@ class Kirchhoff final : public LibraryOperator<T> {
     tables_.terms = layers - 1;
     tables_.length = static_cast<Index>(recording_.wavelet.size());
     tables_.centre = recording_.centre;
-    for (const TraceEnds& of : ends)
-      columns_of_traces_.push_back({sources_.column(of.source), receivers_.column(of.receiver)});
   }
 
   /// Takes the memory, and fills tables that stay.
@@ -165,6 +166,7 @@ class Kirchhoff final : public LibraryOperator<T> {
     tables_.source_spans = sources_.spans.data();
     tables_.receiver_spans = receivers_.spans.data();
     tables_.wavelet = wavelet_.data();
+    columns_of_traces_ = {};
   }
 
   void fill_tables(Range block) const {

@@ -114,6 +114,7 @@ void LinearOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
 
 template <Scalar T>
 void LinearOperator<T>::reserve(ProductKind kind, const Partition& columns) const {
+  const InnerScratch scratch(*domain_.grid);  // callers' code may apply operators
   if (kind == ProductKind::normal) {
     FailureScope failures;  // other ranks wait for this one in the second step, even if the first one throws
     if (!has_one_pass())
@@ -143,7 +144,7 @@ void LinearOperator<T>::do_normal_product(const ConstDistMatrix<T>& P, const Con
 
 template <Scalar T>
 Index LinearOperator<T>::scratch_bytes(ProductKind kind, const Partition& columns) const {
-  if (runs_callers_code()) return 0;
+  if (runs_callers_code() || !domain_.grid->is_member()) return 0;
   if (kind != ProductKind::normal || has_one_pass()) return do_scratch_bytes(kind, columns);
   return std::max(do_scratch_bytes(ProductKind::forward, columns),
                   do_scratch_bytes(ProductKind::adjoint, columns));
@@ -185,27 +186,27 @@ bool LinearOperator<T>::prepare(ProductKind kind, const ConstDistMatrix<T>& mode
   if (compares || takes_memory) {
     const TraceRegion region("reserve");
     const auto* const stored = level == Check::all ? dynamic_cast<const StoredMatrix*>(this) : nullptr;
-    try {
-      agree(grid.comm(), name, [&](Agreement& agreement) {
-        describe_operator(agreement, *this);
-        describe_layout(agreement, "the model", model.layout());
-        describe_layout(agreement, "the data", data.layout());
-        name_factors(agreement);
-        test();
-        if (stored != nullptr) stored->require_unchanged();
-      });
-      if (takes_memory) {
+    agree(grid.comm(), name, [&](Agreement& agreement) {
+      describe_operator(agreement, *this);
+      describe_layout(agreement, "the model", model.layout());
+      describe_layout(agreement, "the data", data.layout());
+      name_factors(agreement);
+      test();
+      if (stored != nullptr) stored->require_unchanged();
+    });
+    if (takes_memory) {
+      try {
         agree(grid.comm(), name, [&](Agreement&) {
           FailureScope failures;  // other ranks wait in reserve(), even if there is no scratch memory
           if (is_outermost) failures.run([&] { scratch.reserve(scratch_bytes(kind, columns)); });
           reserve(kind, columns);
         });
+      } catch (...) {
+        // This may have freed memory that other products use as well. All ranks are here.
+        prepared_.clear();
+        if (is_outermost) scratch.release();
+        throw;
       }
-    } catch (...) {
-      // This may have freed memory that other products use as well.
-      prepared_.clear();
-      if (is_outermost) scratch.release();
-      throw;
     }
     before.is_agreed = true;
     before.most.resize(at(columns.parts()), 0);
@@ -225,7 +226,7 @@ void LinearOperator<T>::carry_out(Multiply&& multiply) const {
   if (runs_callers_code()) {
     failures.note_callers_code();
     failures.run([&] {
-      const OtherScratch scratch(grid, callers_scratch_);
+      const InnerScratch scratch(grid);
       multiply();
     });
   } else {
