@@ -101,8 +101,8 @@ ElementOf<T> remembering(const LinearOperator<T>& op, const ElementOf<T>& elemen
 template <Scalar T>
 void check_elements(const LinearOperator<T>& op, const ElementOf<T>& formula, double tolerance) {
   const ElementOf<T> element = remembering(op, formula);
+  release_scratch(*op.domain().grid);  // so that it has as much as it says that it needs, and no more
   for (const bool forward : {true, false}) {
-    release_scratch(*op.domain().grid);  // so that it has as much as it says that it needs, and no more
     const Space& from = forward ? op.domain() : op.range();
     const Space& to = forward ? op.range() : op.domain();
     const auto expected = [&](Index i, Index j) {
