@@ -185,7 +185,11 @@ class Writer:
 
 
 def size_of(path):
-    return path.stat().st_size if path.exists() else 0
+    """0 if it is gone, also a moment ago."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def check_leftovers(suite):
