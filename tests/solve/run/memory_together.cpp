@@ -361,6 +361,24 @@ TEST_CASE("An operator has scratch memory by itself, within others and within ca
   }
 }
 
+TEST_CASE("After ranks have applied different things, operators that worked before go on") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member() || grid->comm().size() == 1) continue;
+    INFO(describe(*grid));
+    const Space space{grid, Cut::balanced(Axis::all, 13, *grid), Axis::uncut},
+        moved{grid, Cut::balanced(Axis::all_transposed, 13, *grid), Axis::uncut};
+    const OperatorPtr<double> A = identity<double>(moved, space), B = identity<double>(moved, space);
+    const DistMatrix<double> X = of_integers(grid, space.layout(3), 2);
+    DistMatrix<double> Y(grid, moved.layout(3));
+    A->apply(1, X, 0, Y);
+    const bool is_first = grid->comm().rank() == 0;
+    const Ending mine = ending_of([&] { is_first ? B->apply(1, X, 0, Y) : static_cast<void>(gather(X, 0)); });
+    CHECK((mine.type != nullptr && *mine.type == typeid(UsageError)));
+    A->apply(2, X, 0, Y);
+    CHECK(mismatches(Y, [](Index i, Index j) { return 2 * small_integer<double>(2, i, j); }) == 0);
+  }
+}
+
 TEST_CASE("Slices on groups of ranks have their memory on all ranks or on none") {
   const std::vector<ProductShape> slices{{5, 3}, {2, 4}, {7, 2}};
   for (const GridPtr& grid : failing_grids()) {
