@@ -25,6 +25,19 @@ std::vector<Index> sizes_in_file(const Dims& dims, Index columns) {
   return sizes;
 }
 
+std::vector<Index> sizes_of(const Box& box) {
+  std::vector<Index> sizes;
+  for (const Range& range : box) sizes.push_back(range.size);
+  return sizes;
+}
+
+/// The whole array of these sizes.
+Box box_of(const std::vector<Index>& sizes) {
+  Box box;
+  for (const Index size : sizes) box.push_back({0, size});
+  return box;
+}
+
 /// Calls work(in_file, in_memory, step, count), all in elements, for the lines of a box of an array that are
 /// contiguous in its file. In memory, where the box lies in C order, a line has steps.
 template <class Function>
@@ -89,6 +102,22 @@ void describe_dims(Agreement& agreement, const std::string& path, const Dims& di
                       "; the rows must have a part for each block of the array");
 }
 
+/// Returns the part as text.
+std::string describe_part(Agreement& agreement, const std::string& path, const ArrayHeader& header,
+                          const Box& part) {
+  std::string ranges;
+  bool lies_within = part.size() == header.sizes.size();
+  for (std::size_t d = 0; d < part.size(); ++d) {
+    const auto [begin, size] = part[d];
+    ranges += message(d > 0 ? "," : "", begin, ":", begin + size);
+    lies_within = lies_within && 0 <= begin && 0 <= size && begin <= header.sizes[d] - size;
+  }
+  agreement.on("the part", ranges);
+  require<ShapeError>(lies_within, path, " has no part ", ranges, "; it is an array of ",
+                      Dims::cut_along(header.sizes, 0, 1).describe());
+  return ranges;
+}
+
 }  // namespace
 
 ArrayHeader read_array_header(Communicator& comm, const std::string& name) {
@@ -116,15 +145,10 @@ namespace {
 /// Puts elements into the order of C that lie in a box of an array, its first dimension contiguous.
 template <Scalar T>
 void reorder(const Box& box, const std::vector<T>& from, std::vector<T>& to) {
-  std::vector<Index> sizes;
-  Box whole;
-  for (const Range& range : box) {
-    sizes.push_back(range.size);
-    whole.push_back({0, range.size});
-  }
-  for_each_line(sizes, whole, true, [&](Index begin, Index in_memory, Index step, Index count) {
-    for (Index k = 0; k < count; ++k) to[at(in_memory + k * step)] = from[at(begin + k)];
-  });
+  for_each_line(sizes_of(box), box_of(sizes_of(box)), true,
+                [&](Index begin, Index in_memory, Index step, Index count) {
+                  for (Index k = 0; k < count; ++k) to[at(in_memory + k * step)] = from[at(begin + k)];
+                });
 }
 
 /// Reads boxes of one file, in C order.
@@ -177,14 +201,16 @@ class ArrayReader {
 }  // namespace
 
 template <Scalar T>
-void read_array(const std::string& name, const ArrayHeader& header, const Dims& dims, DistMatrix<T>& X) {
+void read_array(const std::string& name, const ArrayHeader& header, const Box& part, const Dims& dims,
+                DistMatrix<T>& X) {
   const TraceRegion region("read file");
   begin_with_file<T>("read_array", name, X, [&](Agreement& agreement) {
     describe_dims<T>(agreement, name, dims, X);
     require<ShapeError>(header.type == scalar_type_of<T>, name, " has elements of type ",
                         name_of(header.type), ", but they are to be read into arrays of ",
                         name_of(scalar_type_of<T>));
-    require<ShapeError>(header.sizes == sizes_in_file(dims, X.cols()), name,
+    const std::string ranges = describe_part(agreement, name, header, part);
+    require<ShapeError>(sizes_of(part) == sizes_in_file(dims, X.cols()), name, "@", ranges,
                         " has another shape than an array of ", dims.describe(), " with ", X.cols(),
                         " right-hand sides");
   });
@@ -195,7 +221,9 @@ void read_array(const std::string& name, const ArrayHeader& header, const Dims& 
     ArrayReader<T> reader(name, header);
     std::vector<T> rows, column;
     Index first = 0;
-    for_each_piece<T>(box_in_file<T>(X, dims), at(dims.count()), reader.cells(), [&](const Box& piece) {
+    Box own = box_in_file<T>(X, dims);
+    for (std::size_t d = 0; d < own.size(); ++d) own[d].begin += part[d].begin;
+    for_each_piece<T>(own, at(dims.count()), reader.cells(), [&](const Box& piece) {
       reader.read(piece, rows);
       const Index count = size_of(piece) / block.cols;
       column.resize(at(count));
@@ -206,6 +234,11 @@ void read_array(const std::string& name, const ArrayHeader& header, const Dims& 
       first += count;
     });
   });
+}
+
+template <Scalar T>
+void read_array(const std::string& name, const ArrayHeader& header, const Dims& dims, DistMatrix<T>& X) {
+  read_array(name, header, box_of(header.sizes), dims, X);
 }
 
 template <Scalar T>
@@ -247,8 +280,9 @@ void write_array(const std::string& name, const Dims& dims, const ConstDistMatri
                  });
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                  \
-  template void read_array(const std::string&, const ArrayHeader&, const Dims&, DistMatrix<T>&); \
+#define GRIDLOPS_INSTANTIATE(T)                                                                              \
+  template void read_array(const std::string&, const ArrayHeader&, const Box&, const Dims&, DistMatrix<T>&); \
+  template void read_array(const std::string&, const ArrayHeader&, const Dims&, DistMatrix<T>&);             \
   template void write_array(const std::string&, const Dims&, const ConstDistMatrix<T>&, const std::string&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

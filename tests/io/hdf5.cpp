@@ -306,6 +306,17 @@ TEST_CASE("A part of a dataset is what NumPy takes", "[hdf5]") {
                 return value(place[0], first + step * place[1], place[2]);
               }) == 0);
       }
+      // A part of the array that a name stands for.
+      for (const auto& [text, begin] : {std::pair{"", Index{0}}, {"@:,1:6:2,:", Index{1}}}) {
+        const Dims dims = dims_along(*grid, {2, 2, 4}, 1, Axis::all, 3);
+        const ArrayHeader header = read_array_header(world(), name + text);
+        DistMatrix<double> X(grid, array_space(grid, dims, Axis::all).layout(1));
+        read_array(name + text, header, {{1, 2}, {1, 2}, {0, 4}}, dims, X);
+        CHECK(mismatches(X, [&, first = begin](Index row, Index) {
+                const std::vector<Index> place = place_of(dims, row);
+                return value(1 + place[0], first + (first + 1) * (1 + place[1]), place[2]);
+              }) == 0);
+      }
       const auto refusal = [&](const std::string& part) {
         return message_of<InputError>([&] { read_matrix_header(world(), name + part); });
       };

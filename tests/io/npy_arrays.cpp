@@ -43,6 +43,30 @@ auto element_in(const Dims& dims) {
   return [dims](Index i, Index j) { return element<T>(number_of(dims, place_of(dims, i)), j); };
 }
 
+/// Reads the middle of arrays with these dims, and all columns but the first if there are several, into any
+/// cut.
+void check_part(const GridPtr& grid, const std::string& path, const ArrayHeader& header, const Dims& dims,
+                Index nrhs) {
+  Box part;
+  std::vector<Index> sizes;
+  for (const Index size : dims.sizes()) {
+    part.push_back({size / 3, size - size / 3 - size / 4});
+    sizes.push_back(part.back().size);
+  }
+  const Index first_column = nrhs == 1 ? 0 : 1, columns = nrhs - first_column;
+  if (nrhs != 1) part.push_back({first_column, columns});
+  for (int dim = 0; dim < dims.count(); ++dim) {
+    const Dims cut = dims_along(*grid, sizes, dim, Axis::all, 3);
+    DistMatrix<double> X(grid, array_space(grid, cut, Axis::all).layout(columns));
+    read_array(path, header, part, cut, X);
+    CHECK(mismatches(X, [&](Index i, Index j) {
+            std::vector<Index> place = place_of(cut, i);
+            for (std::size_t d = 0; d < place.size(); ++d) place[d] += part[d].begin;
+            return element<double>(number_of(dims, place), first_column + j);
+          }) == 0);
+  }
+}
+
 }  // namespace
 
 TEMPLATE_LIST_TEST_CASE("An array is written in C order and read into any other cut", "[npy_arrays]",
@@ -75,6 +99,37 @@ TEMPLATE_LIST_TEST_CASE("An array is written in C order and read into any other 
   }
 }
 
+TEST_CASE("A part of an array is read into any cut", "[npy_arrays]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("x.npy");
+  for (const Index nrhs : {1, 3}) {
+    for_some_arrays(nrhs, [&](const GridPtr& grid, const Dims& dims, const Layout& layout) {
+      write_array(path, dims, filled(grid, layout, element_in<double>(dims)));
+      world().barrier();
+      check_part(grid, path, read_array_header(world(), path), dims, nrhs);
+      world().barrier();
+    });
+  }
+}
+
+TEST_CASE("Parts that an array does not have are refused on all ranks", "[npy_arrays]") {
+  const ScratchFolder folder;
+  const std::string path = folder.file("x.npy");
+  const GridPtr grid = all_grids(make_host_backend).front();
+  create_npy(path, ScalarType::f64, false, "(4, 6)", std::vector<double>(24));
+  const ArrayHeader header = read_array_header(world(), path);
+  const Space space = array_space(grid, {2, 6}, 1);
+  DistMatrix<double> X(grid, space.layout(1));
+  const auto refusal_of = [&](const Box& part) {
+    return message_of<ShapeError>([&] { read_array(path, header, part, space.dims, X); });
+  };
+  CHECK(refusal_of({{2, 2}, {0, 6}}).empty());
+  CHECK(contains(refusal_of({{3, 2}, {0, 6}}), "has no part 3:5,0:6; it is an array of 4 x 6"));
+  CHECK(contains(refusal_of({{-1, 2}, {0, 6}}), "has no part -1:1,0:6"));
+  CHECK(contains(refusal_of({{0, 2}}), "has no part 0:2"));
+  CHECK(contains(refusal_of({{0, 3}, {0, 6}}), "x.npy@0:3,0:6 has another shape than an array of 2 x 6"));
+}
+
 TEST_CASE("An array in Fortran order is read in any cut", "[npy_arrays]") {
   const ScratchFolder folder;
   const std::string path = folder.file("x.npy");
@@ -90,9 +145,11 @@ TEST_CASE("An array in Fortran order is read in any cut", "[npy_arrays]") {
         place[d] = 0;
     }
     create_npy(path, ScalarType::f64, true, "(" + shape + ")", data);
+    const ArrayHeader header = read_array_header(world(), path);
     DistMatrix<double> X(grid, layout);
-    read_array(path, read_array_header(world(), path), dims, X);
+    read_array(path, header, dims, X);
     CHECK(mismatches(X, element_in<double>(dims)) == 0);
+    check_part(grid, path, header, dims, 1);
     world().barrier();
   });
 }

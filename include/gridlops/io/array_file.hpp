@@ -112,6 +112,11 @@ GRIDLOPS_EXPORT ArrayHeader read_array_header(Communicator& comm, const std::str
 template <Scalar T>
 GRIDLOPS_EXPORT void read_array(const std::string& name, const ArrayHeader& header, const Dims& dims,
                                 DistMatrix<T>& X);
+/// The same for a part of the array: a range of each of its dimensions. `dims`, and X if it has not one
+/// column, have the sizes of the part. Throws ShapeError if the array has no such part.
+template <Scalar T>
+GRIDLOPS_EXPORT void read_array(const std::string& name, const ArrayHeader& header, const Box& part,
+                                const Dims& dims, DistMatrix<T>& X);
 
 /// Writes X in C order, otherwise as write_matrix() does (collective over the grid of X). Throws ShapeError
 /// on all ranks if the array would have no dimension, or more than five.
