@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -118,6 +119,25 @@ OperatorPtr<T> example(const SliceGroups& groups, Value&& element, const MatrixM
   return grouped_slices<T>(groups, std::move(A), options);
 }
 
+/// Checks Q = A P, U = Aᴴ R and V = Aᴴ Q, of integers, against separate products.
+template <Scalar T>
+void check_normal_product(const LinearOperator<T>& A) {
+  const GridPtr& grid = A.domain().grid;
+  const auto integers = [](Index i, Index j) { return small_integer<T>(3, i, j); };
+  const Layout model = A.domain().layout(3), data = A.range().layout(3);
+  const DistMatrix<T> P = filled(grid, model, integers), R = filled(grid, data, integers);
+  DistMatrix<T> Q(grid, data), U(grid, model), V(grid, model), product(grid, data), adjoint(grid, model);
+  for (DistMatrix<T>* result : {&Q, &U, &V}) result->fill([](Index, Index) { return quiet_nan<T>(); });
+  A.normal_product(P, R, Q, U, V);
+  A.apply(T(1), P, T(0), product);
+  Q -= product;
+  A.apply_adjoint(T(1), R, T(0), adjoint);
+  U -= adjoint;
+  A.apply_adjoint(T(1), product, T(0), adjoint);
+  V -= adjoint;
+  for (const DistMatrix<T>* difference : {&Q, &U, &V}) CHECK(frobenius_norm<T>(*difference) == 0);
+}
+
 template <Scalar T>
 void check_products(const Slices& slices) {
   const std::vector<Place> rows = places(slices, true), cols = places(slices, false);
@@ -138,6 +158,9 @@ void check_products(const Slices& slices) {
           return row.slice == col.slice ? slice_element<T>(row.slice, row.row, col.row) : T(0);
         },
         0);
+    check_normal_product(*A);
+    CHECK(A->has_one_pass() ==
+          (storage == Storage::packed && groups.grid()->backend()->memory_space() == MemorySpace::host));
   }
 }
 

@@ -98,8 +98,10 @@ GRIDLOPS_EXPORT std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups& g
 /// its block is the operator's from now on; a view's block stays the caller's, and must not change.
 ///
 /// A product sends what stationary_a sends for each slice on its group's grid, and nothing else:
-/// product_cost() has the bytes. Of the options, panel and lookahead do not matter. Throws ShapeError, on all
-/// ranks, if a rank passes other matrices.
+/// product_cost() has the bytes. normal_product() reads packed slices once, and sends what
+/// normal_product_cost() says for each. Of the options, panel and lookahead do not matter. Throws ShapeError,
+/// on all ranks, if a rank passes other matrices, and UsageError if the ranks' storage or column_stable
+/// differ.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<T>> A,
                                               const MatrixMultOptions& options = {});

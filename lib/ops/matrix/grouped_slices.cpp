@@ -12,6 +12,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/slice_groups.hpp"
 #include "ops/matrix/algorithms.hpp"
+#include "ops/matrix/normal_product.hpp"
 #include "ops/matrix/stationary_product.hpp"
 #include "ops/operator/array_products.hpp"
 
@@ -23,7 +24,10 @@ template <Scalar T>
 class GroupedSlices final : public LibraryOperator<T> {
  public:
   GroupedSlices(const SliceGroups& groups, std::vector<DistMatrix<T>> A, const MatrixMultOptions& options)
-      : LibraryOperator<T>(groups.data().space, groups.models().space), own_grid_(groups.own_grid()) {
+      : LibraryOperator<T>(groups.data().space, groups.models().space),
+        own_grid_(groups.own_grid()),
+        is_packed_(stays_packed(options, *own_grid_->backend())),
+        normal_product_(own_grid_->backend(), reduction_order(options)) {
     if (!own_grid_->is_member()) return;
     product_ = std::make_unique<StationaryProduct<T>>(*own_grid_, reduction_order(options));
     Range models, data;
@@ -35,6 +39,8 @@ class GroupedSlices final : public LibraryOperator<T> {
                          data_space.rows.partition, models, data});
     }
   }
+
+  bool has_one_pass() const override { return is_packed_; }
 
  private:
   /// A matrix, how its models and data are cut over the group, and which rows of this rank's block they are.
@@ -69,7 +75,23 @@ class GroupedSlices final : public LibraryOperator<T> {
                          Y.local().row_block(slice.data), beta, X.local().row_block(slice.models));
   }
 
+  void do_reserve_normal_product(const Partition& columns) const override {
+    for (Slice& slice : slices_) {
+      slice.A.reserve_once(columns.total());
+      normal_product_.reserve(models_of(slice), data_of(slice), columns.total());
+    }
+  }
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    for (Slice& slice : slices_)
+      normal_product_.run(slice.A, models_of(slice), data_of(slice), P.local().row_block(slice.models),
+                          R.local().row_block(slice.data), Q.local().row_block(slice.data),
+                          U.local().row_block(slice.models), V.local().row_block(slice.models));
+  }
+
   std::shared_ptr<const ProcessGrid> own_grid_;
+  bool is_packed_;
+  mutable NormalProduct<T> normal_product_;
   std::unique_ptr<StationaryProduct<T>> product_;  // null on ranks without a group
   mutable std::vector<Slice> slices_;
 };
@@ -194,11 +216,17 @@ std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups& groups, const Spa
 template <Scalar T>
 OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<T>> A,
                               const MatrixMultOptions& options) {
-  const auto check = [&] { require_own_slices(groups, A); };
-  if (groups.grid()->is_member())
-    attempt(groups.grid()->comm(), check);
-  else
-    check();
+  // All groups need one storage, since it decides whether there is one pass.
+  const auto check = [&](Agreement& agreement) {
+    agreement.on("the storage", name_of(options.storage)).on("column_stable", options.column_stable);
+    require_own_slices(groups, A);
+  };
+  if (groups.grid()->is_member()) {
+    agree(groups.grid()->comm(), "grouped_slices", check);
+  } else {
+    Agreement alone("grouped_slices");
+    check(alone);
+  }
   return std::make_shared<GroupedSlices<T>>(groups, std::move(A), options);
 }
 

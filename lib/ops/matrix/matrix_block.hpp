@@ -41,6 +41,11 @@ class BlockProduct {
   mutable Buffer<T> padded_X_, padded_Y_;
 };
 
+/// Whether blocks in this memory are packed from their first product on.
+inline bool stays_packed(const MatrixMultOptions& options, const Backend& backend) {
+  return options.storage == Storage::packed && backend.memory_space() == MemorySpace::host;
+}
+
 /// A rank's block of a matrix A that never moves, stored as the options say.
 template <Scalar T>
 class MatrixBlock {
@@ -48,7 +53,7 @@ class MatrixBlock {
   MatrixBlock(DistMatrix<T> A, const MatrixMultOptions& options)
       : A_(std::move(A)),
         product_(backend(), options.column_stable),
-        is_packed_(options.storage == Storage::packed && backend()->memory_space() == MemorySpace::host) {}
+        is_packed_(stays_packed(options, *backend())) {}
 
   const Layout& layout() const { return A_.matrix().layout(); }
   const ProcessGrid& grid() const { return *A_.matrix().grid(); }
@@ -59,7 +64,7 @@ class MatrixBlock {
   GivenMatrix<T>& given() { return A_; }
   /// If the block is packed, packs it anew after the caller has changed it.
   void renew_copies();
-  /// Whether the block is packed from its first product on; the same on all ranks.
+  /// See stays_packed(); the same on all ranks.
   bool is_packed() const { return is_packed_; }
 
   /// Packs the block if necessary, and takes the memory for products with op(A).
