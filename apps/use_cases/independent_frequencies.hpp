@@ -57,7 +57,7 @@ class IndependentFrequencies {
     const OperatorPtr<T> A = fredholm<T>(kernel, std::move(slice));
     const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
     DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
-    return solve_weighted<T>(arguments_.common.solver, A, weights_, B, X, options);
+    return solve_weighted<T>(arguments_.common.solver, A, nullptr, weights_, B, X, options);
   }
 
   /// The columns of all ranks.

@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
@@ -54,28 +57,100 @@ void note_iterations(UseCase& run, const SolveReport& report) {
   run.figure("most iterations", static_cast<double>(iterations.back()));
 }
 
-/// The kernel as an operator on all frequencies. `entries` are empty afterwards, unless frequencies shall be
-/// solved alone.
+/// The kernel as spectra, one column in the space `kernel`.
+template <Scalar R>
+DistMatrix<std::complex<R>> spectra_of_kernel(const MddArguments& arguments, const Space& kernel) {
+  DistMatrix<std::complex<R>> entries =
+      arguments.has_own_data() ? read_kernel<R>(arguments, kernel) : make_kernel<R>(arguments, kernel);
+  release_scratch(*kernel.grid);  // of what brought the kernel here
+  return entries;
+}
+
+/// ‖G‖ of the slices of all groups (collective over the grid).
 template <Scalar C>
-OperatorPtr<C> kernel_operator(UseCase& run, const MddArguments& arguments, const Space& kernel,
-                               DistMatrix<C>& entries) {
+double norm_of_slices(const SliceGroups& groups, const std::vector<DistMatrix<C>>& slices) {
+  std::array<double, 1> square{0};
+  for (const DistMatrix<C>& slice : slices) square[0] += std::pow(frobenius_norm<C>(slice), 2);
+  const ProcessGrid& own = *groups.own_grid();
+  if (!own.is_member() || own.comm().rank() > 0) square[0] = 0;  // once for each group
+  groups.grid()->comm().all_reduce(square, ReduceOp::sum);
+  return std::sqrt(square[0]);
+}
+
+/// The kernel as an operator on all frequencies. If groups of ranks share them, A takes and makes vectors in
+/// the order of the groups, which `models` and `data` bring arrays into; otherwise these are null.
+template <Scalar C>
+struct KernelOperator {
+  OperatorPtr<C> A, models, data;
+  bool one_pass_pays = true;  ///< with up to four right-hand sides
+
+  OperatorPtr<C> on_arrays() const {
+    return models == nullptr ? A : product(adjoint(data), product(A, models));
+  }
+};
+
+template <Scalar R>
+KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments& arguments,
+                                               const Space& kernel, double scale) {
+  using C = std::complex<R>;
   const auto& grid = kernel.grid;
-  if (arguments.independent)
-    return fredholm<C>(kernel, DistMatrix<C>(grid, entries.layout(), entries.local()));
-  if (!arguments.groups) return fredholm<C>(kernel, std::exchange(entries, DistMatrix<C>()));
   const std::vector<ProductShape> slices(static_cast<std::size_t>(arguments.frequencies),
                                          {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<C>});
   const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size()));
+  std::vector<DistMatrix<C>> matrices =
+      arguments.kernel_is_complex
+          ? read_slices<R>(arguments, groups)
+          : slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(arguments, kernel));
+  run.figure("norm of kernel", norm_of_slices<C>(groups, matrices) / scale);
   run.figure("groups of ranks", static_cast<double>(groups.groups().size()));
-  std::vector<DistMatrix<C>> matrices = slices_of_kernel<C>(groups, kernel, entries);
-  entries = DistMatrix<C>();
-  const OperatorPtr<C> A =
-      grouped_slices<C>(groups, std::move(matrices), {.storage = faster_storage(groups)});
-  const Space data = array_space(grid, {arguments.frequencies, arguments.ny}, 0),
-              model = array_space(grid, {arguments.frequencies, arguments.nx}, 0);
-  return product(adjoint(into_groups<C>(groups.data(), data)),
-                 product(A, into_groups<C>(groups.models(), model)));
+  return {grouped_slices<C>(groups, std::move(matrices), {.storage = faster_storage(groups)}),
+          into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
+          into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
+          std::all_of(groups.groups().begin(), groups.groups().end(), [&](const RankGroup& group) {
+            return group.shape.size() == 1 || one_pass_is_faster(slices.front(), group.shape);
+          })};
 }
+
+/// Between real traces and their spectra, in the order of a kernel's operator.
+template <Scalar R>
+class Transform {
+ public:
+  using C = std::complex<R>;
+
+  /// Spectra are arrays in this space, or what `into`, if it is not null, makes of them.
+  Transform(Space arrays, OperatorPtr<C> into, Index samples, Index time_zero)
+      : arrays_(std::move(arrays)),
+        into_(std::move(into)),
+        F_(trace_spectra<R>(arrays_, samples, time_zero)) {}
+
+  const Space& traces() const { return F_->domain(); }
+
+  DistMatrix<C> spectra_of(const DistMatrix<R>& traces) const {
+    DistMatrix<C> spectra = allocate_matrix<C>(arrays_.grid, arrays_.layout(traces.cols()));
+    DistMatrix<R> pairs = pairs_of(arrays_, spectra);
+    F_->apply(1, traces, 0, pairs);
+    if (into_ == nullptr) return spectra;
+    DistMatrix<C> grouped = allocate_matrix<C>(arrays_.grid, into_->range().layout(traces.cols()));
+    into_->apply(1, spectra, 0, grouped);
+    return grouped;
+  }
+  DistMatrix<R> traces_of(DistMatrix<C>& spectra) const {
+    DistMatrix<R> traces = allocate_matrix<R>(arrays_.grid, F_->domain().layout(spectra.cols()));
+    if (into_ == nullptr) {
+      F_->apply_adjoint(1, pairs_of(arrays_, spectra), 0, traces);
+      return traces;
+    }
+    DistMatrix<C> arrays = allocate_matrix<C>(arrays_.grid, arrays_.layout(spectra.cols()));
+    into_->apply_adjoint(1, spectra, 0, arrays);
+    F_->apply_adjoint(1, pairs_of(arrays_, arrays), 0, traces);
+    return traces;
+  }
+
+ private:
+  Space arrays_;
+  OperatorPtr<C> into_;
+  OperatorPtr<R> F_;
+};
 
 template <Scalar R>
 void run_mdd(UseCase& run, const MddArguments& arguments) {
@@ -84,30 +159,41 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   const Space kernel = array_space(grid, {arguments.frequencies, arguments.nx, arguments.ny}, 0);
   const bool own = arguments.has_own_data();
   const Table weights = read_pair_weights(arguments, grid);
-  DistMatrix<C> entries = own ? read_kernel<R>(arguments, kernel) : make_kernel<R>(arguments, kernel);
   const double scale = own ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
-  release_scratch(*grid);  // of what brought the kernel here
-  run.figure("norm of kernel", frobenius_norm<C>(entries) / scale);
-  const OperatorPtr<C> G = kernel_operator<C>(run, arguments, kernel, entries);
-  const ConvolutionTimes times{arguments.axis_samples(), arguments.time_zero(), arguments.time_zero()};
-  const OperatorPtr<R> model_spectra = trace_spectra<R>(G->domain(), times.samples, times.model_zero);
-  const OperatorPtr<R> data_spectra = trace_spectra<R>(G->range(), times.samples, times.data_zero);
-  DistMatrix<R> model = allocate_matrix<R>(grid, model_spectra->domain().layout(arguments.sources));
-  DistMatrix<R> data = allocate_matrix<R>(grid, data_spectra->domain().layout(arguments.sources));
-  if (own) {
-    read_data<R>(arguments, data_spectra->domain(), data);
-    clear_missing<R>(weights, data_spectra->domain(), data);
+  DistMatrix<C> entries;  // only where frequencies are solved alone
+  KernelOperator<C> G;
+  if (arguments.groups) {
+    G = grouped_kernel<R>(run, arguments, kernel, scale);
   } else {
-    fill_model<R>(arguments, model_spectra->domain(), model);
+    entries = spectra_of_kernel<R>(arguments, kernel);
+    run.figure("norm of kernel", frobenius_norm<C>(entries) / scale);
+    G.A = fredholm<C>(kernel, arguments.independent ? DistMatrix<C>(grid, entries.layout(), entries.local())
+                                                    : std::exchange(entries, DistMatrix<C>()));
+  }
+  const ConvolutionTimes times{arguments.axis_samples(), arguments.time_zero(), arguments.time_zero()};
+  const Transform<R> model_transform(array_space(grid, {arguments.frequencies, arguments.nx}, 0), G.models,
+                                     times.samples, times.model_zero);
+  const Transform<R> data_transform(array_space(grid, {arguments.frequencies, arguments.ny}, 0), G.data,
+                                    times.samples, times.data_zero);
+  // Own data are given, or a model that data are made of.
+  const Transform<R>& transform_of_given = own ? data_transform : model_transform;
+  DistMatrix<R> given = allocate_matrix<R>(grid, transform_of_given.traces().layout(arguments.sources));
+  if (own) {
+    read_data<R>(arguments, data_transform.traces(), given);
+    clear_missing<R>(weights, data_transform.traces(), given);
+  } else {
+    fill_model<R>(arguments, model_transform.traces(), given);
   }
 
   if (arguments.domain == "time") {
-    const OperatorPtr<R> A = multidimensional_convolution<R>(G, times);
+    const OperatorPtr<R> A = multidimensional_convolution<R>(G.on_arrays(), times);
+    DistMatrix<R> other =
+        allocate_matrix<R>(grid, (own ? A->domain() : A->range()).layout(arguments.sources));
     invert<R>(
-        run, *A, own, model, data,
+        run, *A, own, own ? other : given, own ? given : other,
         [&](const DistMatrix<R>& B, DistMatrix<R>& X) {
           run.solve({A->rows(), A->cols(), B.cols(), scalar_type_of<R>}, [&](const SolveOptions& options) {
-            return solve_weighted<R>(arguments.common.solver, A, weights, B, X, options);
+            return solve_weighted<R>(arguments.common.solver, A, nullptr, weights, B, X, options);
           });
         },
         [&](const char* name, DistMatrix<R>& X, bool is_data) {
@@ -116,20 +202,20 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
     return;
   }
   // The transform of the kept band keeps norms, so the iterations equal those in time.
-  DistMatrix<C> spectra = allocate_matrix<C>(grid, G->domain().layout(arguments.sources));
-  DistMatrix<C> of_data = allocate_matrix<C>(grid, G->range().layout(arguments.sources));
-  DistMatrix<R> pairs = own ? pairs_of(G->range(), of_data) : pairs_of(G->domain(), spectra);
-  own ? data_spectra->apply(1, data, 0, pairs) : model_spectra->apply(1, model, 0, pairs);
+  const OperatorPtr<C>& A = G.A;
+  DistMatrix<C> given_spectra = transform_of_given.spectra_of(given);
+  given = DistMatrix<R>();
+  DistMatrix<C> other = allocate_matrix<C>(grid, (own ? A->domain() : A->range()).layout(arguments.sources));
   invert<C>(
-      run, *G, own, spectra, of_data,
+      run, *A, own, own ? other : given_spectra, own ? given_spectra : other,
       [&](const DistMatrix<C>& B, DistMatrix<C>& X) {
-        const ProductShape shape{G->rows(), G->cols(), arguments.sources, scalar_type_of<C>};
+        const ProductShape shape{A->rows(), A->cols(), arguments.sources, scalar_type_of<C>};
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
             // With few sources, memory limits the products, and one pass reads the kernel once.
             options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4 &&
-                               weights.values.empty() && G->has_one_pass();
-            return solve_weighted<C>(arguments.common.solver, G, weights, B, X, options);
+                               weights.values.empty() && A->has_one_pass() && G.one_pass_pays;
+            return solve_weighted<C>(arguments.common.solver, A, G.data, weights, B, X, options);
           });
         }
         IndependentFrequencies<C> frequencies(arguments, kernel, entries, weights);
@@ -142,10 +228,9 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
       },
       [&](const char* name, DistMatrix<C>& X, bool is_data) {
         if (arguments.common.save.empty()) return;
-        const OperatorPtr<R>& F = is_data ? data_spectra : model_spectra;
-        DistMatrix<R> in_time = allocate_matrix<R>(grid, F->domain().layout(X.cols()));
-        F->apply_adjoint(1, pairs_of(is_data ? G->range() : G->domain(), X), 0, in_time);
-        run.save(name, F->domain(), in_time);
+        const Transform<R>& transform = is_data ? data_transform : model_transform;
+        DistMatrix<R> in_time = transform.traces_of(X);
+        run.save(name, transform.traces(), in_time);
       });
 }
 
@@ -240,7 +325,7 @@ Action define_mdd(Options& options) {
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
   options.flag("--groups", arguments->groups,
                "Groups of ranks share frequencies, so that all ranks have work where there are few; the cost "
-               "model divides them. Each product then moves models and data");
+               "model divides them. With --domain time each product then moves models and data");
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",

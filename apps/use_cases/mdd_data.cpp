@@ -7,8 +7,7 @@
 #include <numbers>
 #include <span>
 
-#include "gridlops/ops/fourier.hpp"
-#include "gridlops/ops/fredholm.hpp"
+#include "use_cases/mdd_kernel.hpp"
 
 namespace gridlops::program {
 
@@ -67,33 +66,28 @@ void fill_traces(const Space& space, DistMatrix<R>& X, Trace&& trace) {
 
 }  // namespace
 
-// Ranks divide the traces for the transform, and then the frequencies.
 template <Scalar R>
 DistMatrix<std::complex<R>> make_kernel(const MddArguments& arguments, const Space& kernel) {
   using C = std::complex<R>;
   const auto& grid = kernel.grid;
-  const Index traces = arguments.nx * arguments.ny, samples = arguments.axis_samples();
-  const Space spectra = array_space(grid, {arguments.frequencies, traces}, 0);
-  const OperatorPtr<R> F = trace_spectra<R>(spectra, samples);
-  DistMatrix<R> in_time = allocate_matrix<R>(grid, F->domain().layout(1));
+  DistMatrix<C> G = allocate_matrix<C>(grid, kernel.layout(1));
   const std::vector<double> wavelet = ricker(arguments.frequency, arguments.interval, arguments.half_wavelet);
-  fill_traces<R>(F->domain(), in_time, [&](Index trace, Index, R* first, Index step) {
-    const Index ix = trace / arguments.ny, iy = trace % arguments.ny;
-    const double offset = arguments.ox + arguments.dx * static_cast<double>(ix) - arguments.oy -
-                          arguments.dy * static_cast<double>(iy);
-    for (const Event& event : kernel_events)
-      add_event(event, offset, arguments.interval, wavelet, taper(ix, arguments.nx) * taper(iy, arguments.ny),
-                first, arguments.samples, step);
-  });
-  DistMatrix<C> G = allocate_matrix<C>(grid, spectra.layout(1));
-  DistMatrix<R> pairs = pairs_of(spectra, G);
-  // The transform, with one of every two conjugate frequencies, keeps norms. The scale turns it into the sum.
-  const auto scale = arguments.interval *
-                     std::sqrt(static_cast<double>(arguments.samples) * static_cast<double>(samples) / 2);
-  F->apply(static_cast<R>(scale), in_time, 0, pairs);
-  if (const Range own = spectra.local_box()[0]; own.begin == 0 && own.size > 0) {
-    const MatrixView<C> zero = G.local().row_block({0, traces});
-    grid->backend()->template kernels<C>().add(static_cast<R>(std::numbers::sqrt2), zero, C(0), zero);
+  const double scale = arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
+  const Partition parts = parts_of_kernel<R>(arguments, *grid, arguments.nx, arguments.ny);
+  for (int part = 0; part < parts.parts(); ++part) {
+    const Range sources = parts.range(part);
+    const auto fill = [&](const Space& space, DistMatrix<R>& X) {
+      fill_traces<R>(space, X, [&](Index trace, Index, R* first, Index step) {
+        const Index ix = sources.begin + trace / arguments.ny, iy = trace % arguments.ny;
+        const double offset = arguments.ox + arguments.dx * static_cast<double>(ix) - arguments.oy -
+                              arguments.dy * static_cast<double>(iy);
+        for (const Event& event : kernel_events)
+          add_event(event, offset, arguments.interval, wavelet,
+                    taper(ix, arguments.nx) * taper(iy, arguments.ny), first, arguments.samples, step);
+      });
+    };
+    put_slices<C>(arguments, sources, {0, arguments.ny},
+                  spectra_of_traces<R>(arguments, grid, sources.size * arguments.ny, scale, fill), G);
   }
   return G;
 }

@@ -11,7 +11,8 @@
 namespace gridlops::program {
 
 /// Lengths in metres, times in seconds. Names are those of the axes: models lie along x, data along y. The
-/// data are generated, or those of two files; read_mdd_sizes() then sets nx, ny, frequencies and sources.
+/// data are generated, or those of two files; read_mdd_sizes() then sets nx, ny, frequencies and sources, and
+/// whether the kernel is complex.
 struct MddArguments {
   UseCaseArguments common;
   Index nx = 121, ny = 201;
@@ -22,8 +23,9 @@ struct MddArguments {
   std::string domain = "frequency";
   bool independent = false;
   bool groups = false;
-  std::string kernel, data;  ///< names of arrays; empty: generated
-  std::string weights;       ///< name of an array of the weights of pairs; empty: all are 1
+  std::string kernel, data;        ///< names of arrays; empty: generated
+  std::string weights;             ///< name of an array of the weights of pairs; empty: all are 1
+  bool kernel_is_complex = false;  ///< the file has spectra, not traces
   Index own_samples = 0, first_sample = 0, asked_frequencies = 0;
 
   bool has_own_data() const { return !kernel.empty(); }

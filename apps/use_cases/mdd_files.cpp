@@ -5,14 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <vector>
 
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
-#include "gridlops/ops/fourier.hpp"
-#include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "use_cases/mdd_kernel.hpp"
 
 namespace gridlops::program {
 
@@ -55,52 +53,36 @@ void read_spectra(const MddArguments& arguments, const ArrayHeader& header, cons
   const Space in_file = array_space(kernel.grid, {arguments.frequencies, receivers, sources}, 0);
   // Slices lie on the same ranks in both spaces, so the blocks have the same sizes.
   DistMatrix<C> view(kernel.grid, in_file.layout(1), G.local());
-  read_array(arguments.kernel, header, in_file.dims, view);
+  read_array(arguments.kernel, header, {{0, arguments.frequencies}, {0, receivers}, {0, sources}},
+             in_file.dims, view);
   transpose_slices(G, receivers, sources);
 }
 
-/// Spectra G(f) = Σ_t g(t) exp(−2πi f t / n) over the n samples of the data, of a kernel in time.
+/// Reads the traces of these receivers, from all sources, and puts their spectra into a kernel.
 template <Scalar R>
-void read_times(const MddArguments& arguments, const ArrayHeader& header, const Space& kernel,
-                DistMatrix<std::complex<R>>& G) {
-  using C = std::complex<R>;
-  const auto& grid = kernel.grid;
-  const Index receivers = arguments.ny, sources = arguments.nx, samples = header.sizes[0];
-  const Space in_file = array_space(grid, {samples, receivers, sources}, 1);
-  DistMatrix<R> read = allocate_matrix<R>(grid, in_file.layout(1));
-  read_array(arguments.kernel, header, in_file.dims, read);
-  // A block of receivers, with all sources, is a block of traces. Zeros follow up to the samples of the data.
-  std::vector<Index> traces;
-  for (int part = 0; part < in_file.dims.blocks(); ++part)
-    traces.push_back(in_file.dims.block(part)[1].size * sources);
-  const Dims lengthened({Partition::with_sizes({arguments.axis_samples()}), Partition::with_sizes(traces)});
-  const Space in_time = array_space(grid, lengthened, Axis::all);
-  DistMatrix<R> long_traces = allocate_matrix<R>(grid, in_time.layout(1));
-  long_traces.set_zero();
-  const MatrixView<R> block = read.local();
-  grid->backend()->template kernels<R>().copy(block, long_traces.local().row_block({0, block.rows}));
-  read = DistMatrix<R>();
-
-  const Space by_traces = array_space(grid, {arguments.frequencies, receivers * sources}, 0);
-  const OperatorPtr<R> F = trace_spectra<R>(by_traces, arguments.axis_samples());
-  DistMatrix<R> balanced = allocate_matrix<R>(grid, F->domain().layout(1));
-  identity<R>(F->domain(), in_time)->apply(R(1), long_traces, R(0), balanced);
-  long_traces = DistMatrix<R>();
-  DistMatrix<C> view(grid, by_traces.layout(1), G.local());
-  DistMatrix<R> pairs = pairs_of(by_traces, view);
-  // The transform keeps norms, with one of every two conjugate frequencies: √(2/n) times the sum, 1/√n where
-  // there is no other.
-  const auto n = static_cast<double>(arguments.axis_samples());
-  F->apply(static_cast<R>(std::sqrt(n / 2)), balanced, R(0), pairs);
-  const Range own = by_traces.local_box()[0];
-  for (const Index frequency : {Index{0}, arguments.axis_samples() / 2}) {
-    const bool is_alone = frequency == 0 || 2 * frequency == arguments.axis_samples();
-    if (!is_alone || frequency < own.begin || frequency >= own.end()) continue;
-    const Index row = (frequency - own.begin) * receivers * sources;
-    const MatrixView<C> slice = view.local().row_block({row, receivers * sources});
-    grid->backend()->template kernels<C>().add(static_cast<R>(std::numbers::sqrt2), slice, C(0), slice);
-  }
-  transpose_slices(G, receivers, sources);
+void read_receivers(const MddArguments& arguments, const ArrayHeader& header, Range receivers,
+                    DistMatrix<std::complex<R>>& G) {
+  const auto& grid = G.grid();
+  const Index sources = arguments.nx, samples = header.sizes[0];
+  const Space in_file = array_space(grid, {samples, receivers.size, sources}, 1);
+  const auto fill = [&](const Space& space, DistMatrix<R>& X) {
+    // A block of receivers, with all sources, is a block of traces. Zeros follow up to the samples of the
+    // data.
+    std::vector<Index> traces;
+    for (int part = 0; part < in_file.dims.blocks(); ++part)
+      traces.push_back(in_file.dims.block(part)[1].size * sources);
+    const Dims lengthened({Partition::with_sizes({arguments.axis_samples()}), Partition::with_sizes(traces)});
+    const Space in_time = array_space(grid, lengthened, Axis::all);
+    DistMatrix<R> long_traces = allocate_matrix<R>(grid, in_time.layout(1));
+    long_traces.set_zero();
+    DistMatrix<R> recorded(grid, in_file.layout(1), long_traces.local().row_block({0, in_file.local_rows()}));
+    read_array(arguments.kernel, header, {{0, samples}, receivers, {0, sources}}, in_file.dims, recorded);
+    identity<R>(space, in_time)->apply(R(1), long_traces, R(0), X);
+  };
+  DistMatrix<std::complex<R>> spectra =
+      spectra_of_traces<R>(arguments, grid, receivers.size * sources, 1, fill);
+  transpose_slices(spectra, receivers.size, sources);
+  put_slices<std::complex<R>>(arguments, {0, sources}, receivers, spectra, G);
 }
 
 }  // namespace
@@ -123,7 +105,8 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
                                  kernel.sizes[1], sizes_text(kernel.sizes), arguments.data, arguments.ny,
                                  sizes_text(data.sizes)));
   const Index most = arguments.own_samples / 2 + 1;
-  const bool in_time = !is_complex(kernel.type);
+  arguments.kernel_is_complex = is_complex(kernel.type);
+  const bool in_time = !arguments.kernel_is_complex;
   if (kernel.sizes[0] > (in_time ? arguments.own_samples : most))
     throw InputError(fmt::format("{} has {} {}, but data of {} samples have {} at most", arguments.kernel,
                                  kernel.sizes[0], in_time ? "samples" : "frequencies", arguments.own_samples,
@@ -132,11 +115,6 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
   if (arguments.asked_frequencies > available)
     throw UsageError(
         fmt::format("--nf {} is too many: there are {} frequencies", arguments.asked_frequencies, available));
-  if (!in_time && arguments.asked_frequencies > 0 && arguments.asked_frequencies < available)
-    throw UsageError(
-        fmt::format("--nf {}: {} has {} frequencies, which are read whole; leave some out in its "
-                    "name where it is in an HDF5 file, as in K.h5:/G@0:{}",
-                    arguments.asked_frequencies, arguments.kernel, available, arguments.asked_frequencies));
   arguments.frequencies = arguments.asked_frequencies > 0 ? arguments.asked_frequencies : available;
   if (arguments.first_sample >= arguments.own_samples)
     throw UsageError(fmt::format("--time-zero {}: the data have {} samples", arguments.first_sample,
@@ -151,11 +129,50 @@ template <Scalar R>
 DistMatrix<std::complex<R>> read_kernel(const MddArguments& arguments, const Space& kernel) {
   DistMatrix<std::complex<R>> G = allocate_matrix<std::complex<R>>(kernel.grid, kernel.layout(1));
   const ArrayHeader header = read_array_header(kernel.grid->comm(), arguments.kernel);
-  if (is_complex(header.type))
+  if (arguments.kernel_is_complex) {
     read_spectra(arguments, header, kernel, G);
-  else
-    read_times<R>(arguments, header, kernel, G);
+    return G;
+  }
+  const Partition parts = parts_of_kernel<R>(arguments, *kernel.grid, arguments.ny, arguments.nx);
+  for (int part = 0; part < parts.parts(); ++part) read_receivers<R>(arguments, header, parts.range(part), G);
   return G;
+}
+
+template <Scalar R>
+std::vector<DistMatrix<std::complex<R>>> read_slices(const MddArguments& arguments,
+                                                     const SliceGroups& groups) {
+  using C = std::complex<R>;
+  std::vector<DistMatrix<C>> slices = allocate_slices<C>(groups);
+  Communicator& comm = groups.grid()->comm();
+  const ArrayHeader header = read_array_header(comm, arguments.kernel);
+  attempt(comm, [&] {
+    if (slices.empty()) return;
+    // Several slices at a time, about 32 MiB of each rank, lie one after the other in every column.
+    const auto& grid = groups.own_grid();
+    const Layout one = slices.front().layout();
+    const Partition& rows = one.rows.partition;
+    const Index bytes = rows.largest() * one.cols.partition.largest() * Index{sizeof(C)};
+    const Index own = groups.own_slices().size;
+    const Index batch = std::clamp<Index>((32 << 20) / bytes, 1, own);
+    for (Index first = 0; first < own; first += batch) {
+      const Index count = std::min(batch, own - first);
+      std::vector<Partition> cuts{Partition::with_sizes({count}), rows};
+      if (arguments.nx == 1) cuts.push_back(Partition::with_sizes({1}));
+      const Dims dims(cuts);
+      Layout several = one;
+      several.rows.partition = dims.rows();
+      DistMatrix<C> read(grid, several);
+      read_array(arguments.kernel, header,
+                 {{groups.own_slices().begin + first, count}, {0, arguments.ny}, {0, arguments.nx}}, dims,
+                 read);
+      const Index height = slices.front().local().rows;
+      for (Index k = 0; k < count; ++k)
+        grid->backend()->template kernels<C>().copy(
+            MatrixView<const C>(read.local()).row_block({k * height, height}),
+            slices[static_cast<std::size_t>(first + k)].local());
+    }
+  });
+  return slices;
 }
 
 template <Scalar R>
@@ -179,8 +196,9 @@ Table read_pair_weights(const MddArguments& arguments, const std::shared_ptr<con
   return weights;
 }
 
-#define GRIDLOPS_INSTANTIATE(R)                                                           \
-  template DistMatrix<std::complex<R>> read_kernel<R>(const MddArguments&, const Space&); \
+#define GRIDLOPS_INSTANTIATE(R)                                                                              \
+  template DistMatrix<std::complex<R>> read_kernel<R>(const MddArguments&, const Space&);                    \
+  template std::vector<DistMatrix<std::complex<R>>> read_slices<R>(const MddArguments&, const SliceGroups&); \
   template void read_data(const MddArguments&, const Space&, DistMatrix<R>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)

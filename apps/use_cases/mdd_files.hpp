@@ -2,8 +2,10 @@
 #pragma once
 
 #include <complex>
+#include <vector>
 
 #include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/slice_groups.hpp"
 #include "gridlops/ops/space.hpp"
 #include "use_cases/mdd_data.hpp"
 #include "use_cases/own_arrays.hpp"
@@ -14,10 +16,17 @@ namespace gridlops::program {
 /// (collective over world). Throws UsageError or InputError on all ranks unless the arrays fit each other.
 void read_mdd_sizes(Communicator& world, MddArguments& arguments);
 
-/// Reads the kernel (collective over the grid): each rank its slices of an array of frequencies, or its
-/// receivers of an array in time, which it transforms. Returns spectra as fredholm() takes them.
+/// Reads the kernel (collective over the grid): each rank its slices of an array of frequencies. An array in
+/// time is read and transformed some receivers at a time, of which each rank reads its share. Returns spectra
+/// as fredholm() takes them.
 template <Scalar R>
 DistMatrix<std::complex<R>> read_kernel(const MddArguments& arguments, const Space& kernel);
+
+/// Reads spectra (collective over the grid): each rank its blocks of the slices of its group, as
+/// grouped_slices() takes them.
+template <Scalar R>
+std::vector<DistMatrix<std::complex<R>>> read_slices(const MddArguments& arguments,
+                                                     const SliceGroups& groups);
 
 /// Reads the data into `data`, arrays of (samples, receivers) in this space (collective over the grid).
 template <Scalar R>

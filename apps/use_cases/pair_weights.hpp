@@ -27,16 +27,20 @@ inline Index equally_weighted(const Table& weights, Index first, Index shots) {
   return end - first;
 }
 
-/// The diagonal operator of this shot's weights on data.
+/// The diagonal operator of this shot's weights on data: arrays in this space, or what `into`, if it is not
+/// null, makes of them.
 template <Scalar T>
-OperatorPtr<T> weighting(const Space& data, const Table& weights, Index shot) {
+OperatorPtr<T> weighting(const Space& data, const OperatorPtr<T>& into, const Table& weights, Index shot) {
   DistMatrix<T> d = allocate_matrix<T>(data.grid, data.layout(1));
   const Range own = data.local_box().back();
   const Index first_row = d.local_row_range().begin;
   d.fill([&](Index i, Index) {
     return static_cast<Real<T>>(weight_of(weights, own.begin + (i - first_row) % own.size, shot));
   });
-  return diagonal<T>(data, std::move(d));
+  if (into == nullptr) return diagonal<T>(data, std::move(d));
+  DistMatrix<T> moved = allocate_matrix<T>(data.grid, into->range().layout(1));
+  into->apply(T(1), d, T(0), moved);
+  return diagonal<T>(into->range(), std::move(moved));
 }
 
 /// Data of pairs with weight 0 ← 0, whatever stands there, such as NaN (not collective).
@@ -75,15 +79,18 @@ inline void append(SolveReport& all, const SolveReport& part, Index first) {
 
 /// Minimises ‖W(A x − b)‖² for every shot, where W multiplies the data of a pair by its weight (collective
 /// over the grid). All columns of a solver share one operator, so shots with other weights than the one
-/// before begin a run of their own. Norms in the report are those of the weighted problem.
+/// before begin a run of their own. Norms in the report are those of the weighted problem. Data of A are
+/// arrays, or what `into`, if it is not null, makes of them.
 template <Scalar T>
-SolveReport solve_weighted(Solver solver, const OperatorPtr<T>& A, const Table& weights,
-                           const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options) {
+SolveReport solve_weighted(Solver solver, const OperatorPtr<T>& A, const OperatorPtr<T>& into,
+                           const Table& weights, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                           const SolveOptions& options) {
   if (weights.values.empty()) return solve(solver, *A, B, X, options);
+  const Space& data = into == nullptr ? A->range() : into->domain();
   SolveReport report;
   for (Index first = 0; first < B.cols();) {
     const Partition shots = Partition::with_sizes({equally_weighted(weights, first, B.cols())});
-    const OperatorPtr<T> W = weighting<T>(A->range(), weights, first);
+    const OperatorPtr<T> W = weighting<T>(data, into, weights, first);
     DistMatrix<T> b = allocate_matrix<T>(B.grid(), A->range().layout(shots));
     W->apply(T(1), B.column_slice({first}, shots), T(0), b);
     DistMatrix<T> x = X.column_slice({first}, shots);

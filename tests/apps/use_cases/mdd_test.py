@@ -227,7 +227,8 @@ def test_own_data(suite):
         np.save(suite.folder / "data.npy", data.astype(dtype))
         np.save(suite.folder / "shot.npy", data[..., 1].astype(dtype))
         for ranks, kernel, of, *options in ((1, "time", "data"), (4, "time", "data"), (6, "spectra", "data", "--independent"), (2, "spectra", "shot"),
-                                            (3, "time", "shot", "--domain", "time")):
+                                            (3, "time", "shot", "--domain", "time"), (2, "time", "data", "--groups"),
+                                            (6, "time", "data"), (4, "spectra", "data", "--groups"), (3, "spectra", "shot", "--groups", "--domain", "time")):
             run = suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", f"{of}.npy", "--iterations", 300, "--tolerance", 1e-12 if dtype == "f8" else 1e-5,
                             "--save", "own", "--quiet", *options, ranks=ranks)
             suite.check(run.status in (0, 3), ranks, kernel, of, run.status, run.errors)
@@ -248,7 +249,7 @@ def test_own_data(suite):
                                    (("--kernel", "spectra.npy", "--data", "complex.npy"), 65, ["complex.npy", "real"]),
                                    (("--kernel", "time.npy", "--data", "none.npy"), 65, ["none.npy", "32 x 5 x 0"]),
                                    (("--kernel", "spectra.npy", "--data", "spectra.npy"), 65, ["spectra.npy"]),
-                                   (("--kernel", "spectra.npy", "--data", "data.npy", "--nf", 9), 2, ["--nf 9", "17"]),
+                                   (("--kernel", "spectra.npy", "--data", "data.npy", "--nf", 18), 2, ["--nf 18", "17"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--nf", 18), 2, ["--nf 18", "17"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--time-zero", 32), 2, ["--time-zero 32", "32 samples"]),
                                    (("--kernel", "time.npy", "--data", "data.npy", "--nx", 4), 2, ["--nx", "--kernel"]),
@@ -258,6 +259,47 @@ def test_own_data(suite):
         run = suite.run("mdd", *options, "--save", "refused", ranks=2)
         suite.check(run.status == status and len(run.error_lines) == 1 and all(word in run.errors for word in words), options, run.status, run.errors)
     suite.check(not (suite.folder / "refused").exists(), "a refused run made a folder")
+
+
+def test_large_kernel(suite):
+    """A kernel whose traces are read in parts, and slices that several ranks read together, have the results of whole slices."""
+    rng = np.random.default_rng(11)
+    samples, receivers, sources, frequencies = 96, 240, 800, 3
+    g = rng.standard_normal((samples, receivers, sources), dtype="f4")  # 74 MB: two ranks read it in two parts
+    np.save(suite.folder / "large.npy", g)
+    G = np.fft.rfft(g, axis=0)[: 2 * frequencies].astype("c8")
+    np.save(suite.folder / "spectra.npy", G)
+    np.save(suite.folder / "slices.npy", G[:frequencies])
+    np.save(suite.folder / "fortran.npy", np.asfortranarray(G[:frequencies]))
+    np.save(suite.folder / "traces.npy", rng.standard_normal((samples, receivers)).astype("f4"))
+    np.save(suite.folder / "column.npy", np.fft.rfft(g[..., :1], axis=0)[:frequencies].astype("c8"))
+    found = {}
+    for kernel, ranks, *options in (("slices", None), ("spectra", 2, "--nf", frequencies), ("large", 2, "--nf", frequencies), ("large", 3, "--nf", frequencies), ("slices", 2, "--groups"),
+                                    ("slices", 5, "--groups"), ("fortran", 3, "--groups"), ("large", 2, "--nf", frequencies, "--groups"), ("column", None), ("column", 2, "--groups")):
+        suite.succeeded(suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", "traces.npy", "--iterations", 2, "--save", "large", "--report", "R.json",
+                                  "--quiet", *options, ranks=ranks))
+        X, what = np.load(suite.folder / "large/inverted.npy"), (kernel, ranks, *options)
+        expected = found.setdefault(X.shape, X)
+        suite.check(np.linalg.norm(X) > 0, "norm", *what)
+        suite.close(X, expected, 1e-5 * np.linalg.norm(expected), "a large kernel", *what)
+        figures = json.loads((suite.folder / "R.json").read_text())["figures"]
+        norm = np.linalg.norm(np.load(suite.folder / ("column.npy" if kernel == "column" else "slices.npy")))
+        suite.check(abs(figures["norm of kernel"] / norm - 1) < 1e-5, figures["norm of kernel"], norm, "norm of the kernel", *what)
+        if (kernel, ranks) == ("slices", 2):
+            suite.check(figures["groups of ranks"] == 1, figures["groups of ranks"], "groups of two ranks")
+    # Weights of receivers of which each rank has some, against weighted data and a weighted kernel.
+    weights = rng.uniform(0.5, 2, receivers)
+    np.save(suite.folder / "weights.npy", weights)
+    np.save(suite.folder / "weighted_slices.npy", (weights[:, None] * G[:frequencies]).astype("c8"))
+    np.save(suite.folder / "weighted.npy", (weights * np.load(suite.folder / "traces.npy")).astype("f4"))
+    found = []
+    for ranks, *options in ((None, "--kernel", "weighted_slices.npy", "--data", "weighted.npy"),
+                            (2, "--kernel", "slices.npy", "--data", "traces.npy", "--weights", "weights.npy", "--groups")):
+        suite.succeeded(suite.run("mdd", *options, "--iterations", 3, "--save", "large", "--quiet", ranks=ranks))
+        found.append(np.load(suite.folder / "large/inverted.npy"))
+    suite.close(found[1], found[0], 1e-5 * np.linalg.norm(found[0]), "weights of receivers that two ranks share")
+    for path in ("large", "spectra", "slices", "fortran", "weighted_slices"):
+        (suite.folder / f"{path}.npy").unlink()
 
 
 def test_weights(suite):
@@ -291,7 +333,8 @@ def test_weights(suite):
     np.save(suite.folder / "of_receivers.npy", weights[:, 2])
     for ranks, kernel, of, named, *options in ((1, "g", "recorded", "weights"), (4, "g", "recorded", "weights"), (4, "g", "recorded", "weights", "--solver", "lsqr"),
                                                (3, "spectra", "recorded", "weights", "--independent"), (4, "g", "recorded", "weights", "--domain", "time"),
-                                               (6, "spectra", "recorded", "weights"), (4, "g", "all", "of_receivers")):
+                                               (6, "spectra", "recorded", "weights"), (4, "g", "all", "of_receivers"),
+                                               (3, "spectra", "recorded", "weights", "--groups")):
         run = suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", f"{of}.npy", "--weights", f"{named}.npy", "--iterations", 300, "--tolerance", 1e-12,
                         "--save", "weighted", "--cost", "C.txt", "--report", "R.json", "--quiet", *options, ranks=ranks)
         what = (ranks, kernel, named, *options)
@@ -323,6 +366,7 @@ def test(suite, full):
     test_solvers(suite)
     test_refusals(suite)
     test_own_data(suite)
+    test_large_kernel(suite)
     test_weights(suite)
     if full or program.DEVICE == "cpu":
         test_pylops(suite)
