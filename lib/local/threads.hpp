@@ -35,15 +35,38 @@ int threads_for(double operations);
 /// when all have returned. BLAS has one thread meanwhile. If some throw, rethrows one of their exceptions.
 void in_threads(int parts, const std::function<void(int)>& work);
 
+/// Cuts `units` pieces of `unit` elements, the last of which ends at count, into a range for each thread, and
+/// calls work(thread, range) in it. Empty ranges get no call.
+template <class Work>
+void for_ranges_of(Index units, Index unit, Index count, int threads, Work&& work) {
+  const auto parts = static_cast<int>(std::min<Index>(threads, units));
+  if (parts == 1) return work(0, Range{0, count});
+  in_threads(parts, [&](int part) {
+    const Range range = balanced_part(units, parts, part);
+    const Index begin = range.begin * unit, end = range.end() == units ? count : range.end() * unit;
+    work(part, Range{begin, end - begin});
+  });
+}
+
 /// Cuts [0, count) into a range for each thread, and calls work(thread, range) in it. Ranges begin at
 /// multiples of `unit`. Empty ranges get no call.
 template <class Work>
 void for_ranges(Index count, Index unit, int threads, Work&& work) {
-  const Index units = (count + unit - 1) / unit;
-  const auto parts = static_cast<int>(std::min<Index>(threads, units));
-  in_threads(parts, [&](int part) {
-    const Range range = balanced_part(units, parts, part);
-    work(part, Range{range.begin * unit, std::min(range.end() * unit, count) - range.begin * unit});
+  for_ranges_of((count + unit - 1) / unit, unit, count, threads, work);
+}
+
+/// The same, but no range is shorter than `unit`, unless there is only one.
+template <class Work>
+void for_long_ranges(Index count, Index unit, int threads, Work&& work) {
+  for_ranges_of(count == 0 ? 0 : std::max<Index>(1, count / unit), unit, count, threads, work);
+}
+
+/// As for_ranges(), with ranges of `unit`, but for the last, which are the same for any number of threads.
+template <class Work>
+void for_units(Index count, Index unit, int threads, Work&& work) {
+  for_ranges(count, unit, threads, [&](int thread, Range range) {
+    for (Index begin = range.begin; begin < range.end(); begin += unit)
+      work(thread, Range{begin, std::min(unit, range.end() - begin)});
   });
 }
 

@@ -247,6 +247,13 @@ TEST_CASE("Kirchhoff operators take images and traces of any size, also none", "
   }
 }
 
+TEMPLATE_TEST_CASE("Kirchhoff operators take traces in groups, and points in pieces", "[kirchhoff]", double,
+                   std::complex<float>) {
+  const GridPtr grid = all_grids().front();
+  const Problem problem = exact_problem({.image = {41, 27}, .sources = 7, .receivers = 6, .samples = 9});
+  check_operator<TestType>(problem, data_space(grid, problem), image_space(grid, problem));
+}
+
 TEMPLATE_LIST_TEST_CASE("Tables take the memory that the header states", "[kirchhoff]", Scalars) {
   using T = TestType;
   constexpr Index real = sizeof(Real<T>);

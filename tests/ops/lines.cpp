@@ -2,13 +2,18 @@
 // Compares operators along one dimension that takes samples, values between them, or sums of all of them,
 // with formulas for their elements.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "gridlops/base/error.hpp"
+#include "gridlops/local/backend.hpp"
 #include "gridlops/ops/array_operators.hpp"
+#include "local/threads.hpp"
 #include "support/arrays.hpp"
 #include "support/catch.hpp"
+#include "support/problems.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -268,4 +273,108 @@ TEMPLATE_LIST_TEST_CASE("A non-stationary convolution is right however the array
                         200 * epsilon<T>());
     }
   });
+}
+
+namespace {
+
+/// A filter of this length, each other weight of which is 0.
+Positions filter_with_gaps(Index length) {
+  Positions filter(static_cast<std::size_t>(length), 0.0);
+  for (std::size_t k = 0; k < filter.size(); k += 2) filter[k] = static_cast<double>(1 + k % 5);
+  return filter;
+}
+
+/// The same filter at every place, and one that changes along the line.
+std::array<Band, 2> filters_of(Index n, Index length) {
+  const Positions filter = filter_with_gaps(length);
+  Positions other = filter;
+  for (double& weight : other) weight *= -2;
+  return {convolution(n, filter, length / 2),
+          nonstationary_convolution(n, {filter, other}, {0, static_cast<double>(std::max<Index>(n - 1, 1))},
+                                    length / 2)};
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("Long filters are right along lines, whole or cut", "[array_operators]", Scalars) {
+  using T = TestType;
+  for (const Index n : {1, 5, 20}) {
+    for_each_cut({9, n}, {0, 1}, [&](const Space& space) {
+      for (const Band& band : filters_of(n, 11))
+        check_elements<T>(*band_operator<T>(space, 1, band), along<T>(space, space, 1, band),
+                          500 * epsilon<T>());
+    });
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Lines may be longer than what is copied of them", "[array_operators]", Scalars) {
+  using T = TestType;
+  const auto sample = [](Index row, Index column) { return small_integer<T>(5, row, column); };
+  const T alpha = number<T>(2, 1);
+  for (const GridPtr& grid : compact_grids()) {
+    for (const auto [lines, n, length] : {std::array<Index, 3>{1, 1025, 41},
+                                          {9, 300, 129},
+                                          {70, 300, 41},
+                                          {1, 2200, 1025},
+                                          {2, 1300, 1026}}) {
+      CAPTURE(describe(*grid), lines, n, length);
+      const Space space = array_space(grid, {lines, n}, 0);
+      const DistMatrix<T> X = filled(grid, space.layout(2), sample);
+      for (const Band& band : filters_of(n, length)) {
+        DistMatrix<T> Y = filled(grid, space.layout(2), [](Index, Index) { return quiet_nan<T>(); });
+        band_operator<T>(space, 1, band)->apply(alpha, X, T(0), Y);
+        const auto expected = [&, n = n, length = length](Index row, Index column) {
+          const Index i = row % n;
+          T sum(0);
+          for (Index j = std::max<Index>(0, i - length); j < std::min(n, i + length); ++j)
+            sum += static_cast<Real<T>>(band(i, j)) * sample(row - i + j, column);
+          return alpha * sum;
+        };
+        CHECK(mismatches(Y, expected, 1e6 * epsilon<T>()) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("Samples with a weight of 0 do not count along lines, even if they are NaN", "[array_operators]") {
+  const GridPtr grid = all_grids().front();
+  const Space space = array_space(grid, {9, 300}, 0);
+  const DistMatrix<double> X = filled(
+      grid, space.layout(1), [](Index row, Index) { return row % 2 == 1 ? quiet_nan<double>() : 1.0; });
+  for (const Band& band : filters_of(300, 41)) {  // row i has weights at columns i, i ± 2, …
+    DistMatrix<double> Y(grid, space.layout(1));
+    band_operator<double>(space, 1, band)->apply(1, X, 0, Y);
+    const std::vector<double> y = on_host<double>(Y);
+    for (std::size_t i = 0; i < y.size(); ++i)
+      CHECK(std::isnan(y[i]) == ((Y.local_row_range().begin + static_cast<Index>(i)) % 2 == 1));
+  }
+}
+
+TEST_CASE("No bit of a product along lines depends on the number of threads", "[array_operators]") {
+  using T = std::complex<double>;
+  const int usual = threads_per_rank();
+  const double worth = std::exchange(operations_worth_a_thread, 1e-3);
+  const GridPtr grid = all_grids().front();
+  const auto check = [&](const OperatorPtr<T>& op) {
+    const DistMatrix<T> X = filled(grid, op->domain().layout(1), random_elements<T>(3));
+    std::vector<T> bits;
+    for (const int threads : {1, 2, 3}) {
+      CAPTURE(op->rows(), threads);
+      choose_threads(threads);
+      DistMatrix<T> Y(grid, op->range().layout(1));
+      op->apply(T(1), X, T(0), Y);
+      const std::vector<T> found = on_host<T>(Y);
+      if (threads == 1) bits = found;
+      CHECK(found == bits);
+    }
+  };
+  const auto line = [&](Index n) { return array_space(grid, {n}, 0, Axis::uncut); };
+  check(band_operator<T>(line(1281), 0, box_smoothing(1281, 129)));
+  check(band_operator<T>(line(2303), 0, box_smoothing(2303, 128)));
+  for (const Band& band : filters_of(2305, 41)) check(band_operator<T>(line(2305), 0, band));
+  const Space lines = array_space(grid, {9, 700}, 0, Axis::uncut);
+  for (const Band& band : filters_of(700, 41)) check(band_operator<T>(lines, 1, band));
+  check(interpolation<T>(array_space(grid, {40, 1025}, 0, Axis::uncut), 0, {20.3}));
+  choose_threads(usual);
+  operations_worth_a_thread = worth;
 }

@@ -44,11 +44,13 @@ struct BoxLoops {
 /// The weights of a banded n × n matrix: row i has weights at columns i + first … i + first + width − 1;
 /// those outside the matrix are zero. The first `head` rows and the last `tail` rows have weights of their
 /// own; the rows between them share one set. There are sets · width weights, set by set, in the backend's
-/// memory.
+/// memory. In a Toeplitz band all rows have the shared weights, which are finite, but for those outside the
+/// matrix.
 template <class R>
 struct BandWeights {
   const R* data = nullptr;
   Index n = 0, first = 0, width = 0, head = 0, tail = 0;
+  bool is_toeplitz = false;
 
   constexpr Index sets() const { return head + tail < n ? head + 1 + tail : n; }
   constexpr Index set_of(Index row) const {
@@ -99,7 +101,7 @@ class ArrayKernels {
 
   /// y ← α x + β y for the elements of the box.
   virtual void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const = 0;
-  /// y ← α A x + β y for the rows of the extent. Elements of X whose weight is zero are not read.
+  /// y ← α A x + β y for the rows of the extent. Elements of X whose weight is zero do not count, even NaN.
   virtual void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
                         MatrixView<T> Y, const LineExtent& extent) const = 0;
   /// y ← α Σ A x + β y for terms whose x_rows are their y_rows. Unless β = 1, the first computes all rows.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 #include <concepts>
+#include <cstdint>
 #include <vector>
 
 #include "base/numbers.hpp"
@@ -14,7 +15,7 @@ namespace gridlops {
 /// As Correlate, by the processor's best instruction set.
 template <std::floating_point R>
 void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta, R* y) {
-  static const Correlate<R> best = kernel_sets().back().correlate<R>();
+  static const Correlate<R> best = kernel_sets().back().of<R>().correlate;
   best(n, alpha, weights, width, x, step, beta, y);
 }
 
@@ -22,8 +23,15 @@ void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Inde
 template <std::floating_point R>
 void add_stencil(Index n, R alpha, const std::vector<R>& weights, const std::vector<Index>& offsets,
                  const R* x, R beta, R* y) {
-  static const AddStencil<R> best = kernel_sets().back().add_stencil<R>();
+  static const AddStencil<R> best = kernel_sets().back().of<R>().add_stencil;
   best(n, alpha, weights.data(), offsets.data(), static_cast<Index>(weights.size()), x, beta, y);
+}
+
+/// As FindArrivals, by the processor's best instruction set.
+template <std::floating_point R>
+void find_arrivals(Index count, const R* s, const R* r, R end, std::int32_t* sample, R* behind) {
+  static const FindArrivals<R> best = kernel_sets().back().of<R>().find_arrivals;
+  best(count, s, r, end, sample, behind);
 }
 
 /// y ← α s + β y for n complex numbers and complex factors, where of_reals(begin, size, α, β, to) does so for

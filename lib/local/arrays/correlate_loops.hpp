@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "local/products/kernel_set.hpp"
 
@@ -11,7 +13,34 @@ namespace gridlops {
 /// correlate() with vectors of Isa::vector_bytes. Isa is a type local to the source compiled for the
 /// instruction set, so that the linker keeps its code apart.
 template <class Isa, class R>
-struct CorrelateLoops {
+class CorrelateLoops {
+ public:
+  static void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
+                        R* y) {
+    if (n == 0) return;
+    Range used{0, width};
+    while (used.size > 0 && weights[used.begin] == 0) ++used.begin, --used.size;
+    while (used.size > 0 && weights[used.end() - 1] == 0) --used.size;
+    const auto terms = [=](Index k) { return x + k * step; };
+    if (step > lanes || lanes % step != 0) return add_terms(n, alpha, weights, used, terms, beta, y);
+    // Weights whose elements of x are a vector apart meet the same vectors.
+    const Index apart = lanes / step;
+    add(
+        n, alpha, beta, y,
+        [=](auto& sums, Index i) {
+          for (Index k = used.begin; k < std::min(used.begin + apart, used.end()); ++k)
+            add_weights(sums, weights + k, (used.end() - k + apart - 1) / apart, apart, terms(k) + i);
+        },
+        [=](Index i) { return step == 1 ? dot(weights, used, x + i) : plain_sum(weights, used, terms, i); });
+  }
+
+  static void add_stencil(Index n, R alpha, const R* weights, const Index* offsets, Index count, const R* x,
+                          R beta, R* y) {
+    add_terms(
+        n, alpha, weights, {0, count}, [=](Index k) { return x + offsets[k]; }, beta, y);
+  }
+
+ private:
   using Vector [[gnu::vector_size(Isa::vector_bytes)]] = R;
   static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(R));
 
@@ -21,34 +50,81 @@ struct CorrelateLoops {
     return vector;
   }
 
-  /// y ← α sum + β y for this many vectors from element i on, where sum = Σₖ wₖ xₖ, and x(k) is where xₖ
-  /// begins. The sums stay in registers.
-  template <std::size_t vectors, class Terms>
-  static void add_vectors(Index i, R alpha, const R* weights, Range used, const Terms& x, R beta, R* y) {
-    Vector sums[vectors] = {};
-    for (Index k = used.begin; k < used.end(); ++k) {
-      const R weight = weights[k];
-      if (weight == 0) continue;
-      const R* const from = x(k) + i;
-      for (std::size_t v = 0; v < vectors; ++v)
-        sums[v] += weight * load(from + static_cast<Index>(v) * lanes);
-    }
-    for (std::size_t v = 0; v < vectors; ++v) {
-      R* const to = y + i + static_cast<Index>(v) * lanes;
-      const Vector result = beta == 0 ? alpha * sums[v] : alpha * sums[v] + beta * load(to);
-      std::memcpy(to, &result, sizeof(Vector));
+  /// sums[v] ← sums[v] + Σₘ wₘ x[v + m], all vectors, for M weights that are `apart` from each other. Each
+  /// vector of x is loaded once.
+  template <std::size_t M, std::size_t V>
+  static void add_together(Vector (&sums)[V], const R* weights, Index apart, const R* x) {
+    Vector w[M];
+    for (std::size_t m = 0; m < M; ++m) w[m] = Vector{} + weights[static_cast<Index>(m) * apart];
+#pragma GCC unroll 16
+    for (std::size_t j = 0; j + 1 < V + M; ++j) {
+      const Vector from = load(x + static_cast<Index>(j) * lanes);
+#pragma GCC unroll 8
+      for (std::size_t m = 0; m < M; ++m)
+        if (m <= j && j - m < V) Isa::add_product(w[m], from, sums[j - m]);
     }
   }
 
-  /// The same for all n elements. sum_at(i) is the sum for a single one.
-  template <class Terms, class SumAt>
-  static void add(Index n, R alpha, const R* weights, Range used, const Terms& x, const SumAt& sum_at, R beta,
-                  R* y) {
-    constexpr std::size_t many = 8;
-    constexpr Index at_once = static_cast<Index>(many) * lanes;
+  /// The same for any number of weights, some of which may be 0.
+  template <std::size_t V>
+  static void add_weights(Vector (&sums)[V], const R* weights, Index count, Index apart, const R* x) {
+    for (Index group = 0; count > 0; count -= group, weights += group * apart, x += group * lanes) {
+      group = 0;
+      while (group < std::min<Index>(count, most_together) && weights[group * apart] != 0) ++group;
+      add_group<most_together>(sums, weights, group, apart, x);
+      group = std::max<Index>(group, 1);  // one weight is 0
+    }
+  }
+  /// The same for up to M weights that are not 0.
+  static constexpr std::size_t most_together = 6;
+  template <std::size_t M, std::size_t V>
+  static void add_group(Vector (&sums)[V], const R* weights, Index count, Index apart, const R* x) {
+    if constexpr (M > 0) {
+      if (count == M) return add_together<M>(sums, weights, apart, x);
+      add_group<M - 1>(sums, weights, count, apart, x);
+    }
+  }
+
+  /// y ← α sum + β y for the elements of a vector from `first` on.
+  static void update(R alpha, Vector sum, R beta, R* y, Index first = 0) {
+    const Vector result = beta == 0 ? alpha * sum : alpha * sum + beta * load(y);
+    if (first == 0) {
+      std::memcpy(y, &result, sizeof(Vector));
+    } else {
+      for (Index lane = first; lane < lanes; ++lane) y[lane] = result[lane];
+    }
+  }
+
+  /// The same for n elements. add_sums(sums, i) adds to vectors, which stay in registers, what belongs to
+  /// element i and those that follow; sum_at(i) is the sum of a single one.
+  template <class AddSums, class SumAt>
+  static void add(Index n, R alpha, R beta, R* y, const AddSums& add_sums, const SumAt& sum_at) {
     Index i = 0;
-    for (; i + at_once <= n; i += at_once) add_vectors<many>(i, alpha, weights, used, x, beta, y);
-    for (; i + lanes <= n; i += lanes) add_vectors<1>(i, alpha, weights, used, x, beta, y);
+    const auto add_from = [&]<std::size_t V>(std::integral_constant<std::size_t, V>, Index begin) {
+      Vector sums[V] = {};
+      add_sums(sums, begin);
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < V; ++v) {
+        const Index first = begin + static_cast<Index>(v) * lanes;
+        if (i <= first) {
+          update(alpha, sums[v], beta, y + first);
+        } else if (i < first + lanes) {
+          update(alpha, sums[v], beta, y + first, i - first);
+        }
+      }
+      i = begin + static_cast<Index>(V) * lanes;
+    };
+    // The last vectors end at n, and so may overlap those before. Elements that are done are not written
+    // again.
+    const auto add_vectors = [&](auto vectors) {
+      constexpr Index size = static_cast<Index>(vectors()) * lanes;
+      while (i + size <= n) add_from(vectors, i);
+      if (i < n && size <= n && (vectors() == 1 || n - i > size / 2)) add_from(vectors, n - size);
+    };
+    add_vectors(std::integral_constant<std::size_t, 8>());
+    add_vectors(std::integral_constant<std::size_t, 4>());
+    add_vectors(std::integral_constant<std::size_t, 2>());
+    add_vectors(std::integral_constant<std::size_t, 1>());
     for (; i < n; ++i) {
       const R sum = sum_at(i);
       y[i] = beta == 0 ? alpha * sum : alpha * sum + beta * y[i];
@@ -78,24 +154,16 @@ struct CorrelateLoops {
     return sum;
   }
 
-  static void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
-                        R* y) {
-    Range used{0, width};
-    while (used.size > 0 && weights[used.begin] == 0) ++used.begin, --used.size;
-    while (used.size > 0 && weights[used.end() - 1] == 0) --used.size;
-    const auto terms = [=](Index k) { return x + k * step; };
-    const auto sum_at = [=](Index i) {
-      return step == 1 ? dot(weights, used, x + i) : plain_sum(weights, used, terms, i);
-    };
-    add(n, alpha, weights, used, terms, sum_at, beta, y);
-  }
-
-  static void add_stencil(Index n, R alpha, const R* weights, const Index* offsets, Index count, const R* x,
-                          R beta, R* y) {
-    const Range used{0, count};
-    const auto terms = [=](Index k) { return x + offsets[k]; };
-    const auto sum_at = [=](Index i) { return plain_sum(weights, used, terms, i); };
-    add(n, alpha, weights, used, terms, sum_at, beta, y);
+  /// Sums of terms wₖ xₖ, where x(k) is where xₖ begins.
+  template <class Terms>
+  static void add_terms(Index n, R alpha, const R* weights, Range used, const Terms& x, R beta, R* y) {
+    add(
+        n, alpha, beta, y,
+        [=](auto& sums, Index i) {
+          for (Index k = used.begin; k < used.end(); ++k)
+            if (weights[k] != 0) add_together<1>(sums, weights + k, 0, x(k) + i);
+        },
+        [=](Index i) { return plain_sum(weights, used, x, i); });
   }
 };
 

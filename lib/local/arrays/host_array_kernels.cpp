@@ -12,6 +12,7 @@
 #include "base/numbers.hpp"
 #include "local/arrays/array_kernels.hpp"
 #include "local/arrays/correlate.hpp"
+#include "local/arrays/stack_elements.hpp"
 #include "local/threads.hpp"
 
 namespace gridlops {
@@ -124,11 +125,15 @@ class HostArrayKernels final : public ArrayKernels<T> {
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override {
     if (takes_slices(A, extent)) {
+      if (8 <= A.width && A.width <= most_copied - rows_at_once)
+        return add_beside(alpha, A, X, beta, Y, extent);
       const auto row_of = [&](Index row) {
         return Row{A.data + A.set_of(row) * A.width, row + A.first - extent.x_rows.begin, A.width};
       };
       return add_slices(alpha, row_of, static_cast<double>(A.width), X, beta, Y, extent);
     }
+    if (A.is_toeplitz && extent.inner == 1 && A.width <= at_once)
+      return add_toeplitz(alpha, A, X, beta, Y, extent);
     const Index inner = extent.inner, slices = Y.cols * extent.outer;
     const double products_each = static_cast<double>(extent.rows.size * inner * A.width);
     for_each_of(slices, static_cast<double>(slices) * products_each, [&](Index i) {
@@ -142,8 +147,8 @@ class HostArrayKernels final : public ArrayKernels<T> {
         const T* const x = X.column(column) + (x_origin + (first + A.first) * inner);
         T* const y = Y.column(column) + (y_origin + first * inner);
         const Index count = segment.rows.size * inner;
-        if (count <= at_once) return correlate(count, alpha, weights, A.width, x, inner, beta, y);
-        for_ranges(count, at_once, threads_for(static_cast<double>(count * A.width)), [&](int, Range range) {
+        const int threads = threads_for(static_cast<double>(count * A.width));
+        for_long_ranges(count, at_once, threads, [&](int, Range range) {
           correlate(range.size, alpha, weights, A.width, x + range.begin, inner, beta, y + range.begin);
         });
       });
@@ -205,7 +210,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
         if (!shares_rows) {
           add_rows(alpha, A, some, extent, {0, extent.inner}, x, beta, y);
         } else {
-          for_ranges(extent.inner, at_once, threads, [&](int, Range neighbours) {
+          for_long_ranges(extent.inner, at_once, threads, [&](int, Range neighbours) {
             add_rows(alpha, A, some, extent, neighbours, x, beta, y);
           });
         }
@@ -255,7 +260,8 @@ class HostArrayKernels final : public ArrayKernels<T> {
   }
 
  private:
-  /// A multiple of what correlate() computes in its vectors, so that no element's bits depend on the threads.
+  /// The elements that correlate() gets at a time. How it sums one depends on how many follow, so these are
+  /// the same for any number of threads.
   static constexpr Index at_once = 1024;
 
   /// The weights of a row of a matrix, and the first row of a slice of X that they belong to.
@@ -268,6 +274,9 @@ class HostArrayKernels final : public ArrayKernels<T> {
   static bool takes_slices(const BandWeights<Real<T>>& A, const LineExtent& extent) {
     return extent.inner == 1 && A.sets() == A.n && extent.outer >= together;
   }
+
+  /// Of lines side by side: how many rows are computed, and elements copied, at a time.
+  static constexpr Index rows_at_once = 64, most_copied = 192;
 
   /// The number of elements of a column whose neighbours fit into a core's cache. A multiple of at_once.
   static constexpr Index in_cache = 8192;
@@ -313,6 +322,77 @@ class HostArrayKernels final : public ArrayKernels<T> {
         element = updated(alpha, sums[slice], beta, element);
       }
     }
+  }
+
+  /// Y ← α A X + β Y for lines without neighbours and a band whose rows have weights of their own. Some lines
+  /// lie side by side in a copy, so that a weight meets vectors of them.
+  static void add_beside(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
+                         MatrixView<T> Y, const LineExtent& extent) {
+    const Index blocks = (extent.outer + beside - 1) / beside;
+    const double operations = static_cast<double>(extent.rows.size * beside * A.width);
+    for_each_of(blocks * Y.cols, static_cast<double>(blocks * Y.cols) * operations, [&](Index i) {
+      const Index column = i / blocks, line = i % blocks * beside;
+      const T* const x = X.column(column) + line * extent.x_rows.size;
+      T* const y = Y.column(column) + line * extent.y_rows.size;
+      for_units(extent.rows.size, rows_at_once, threads_for(operations), [&](int, Range some) {
+        const Range rows{extent.rows.begin + some.begin, some.size};
+        add_block_beside(alpha, A, rows, std::min(beside, extent.outer - line), x, extent.x_rows, beta, y,
+                         extent.y_rows);
+      });
+    });
+  }
+  /// How many lines lie side by side: 512 bytes, so that sums do not wait for each other.
+  static constexpr Index beside = 512 / Index{sizeof(T)};
+  static void add_block_beside(T alpha, const BandWeights<Real<T>>& A, Range rows, Index lines, const T* x,
+                               Range x_rows, T beta, T* y, Range y_rows) {
+    const Range needed = reached(A, rows), here = intersect(needed, x_rows);
+    StackElements<T, most_copied * beside> copies;
+    T* const copy = copies.data();
+    std::fill_n(copy, needed.size * beside, T(0));
+    const T* const from = x + here.begin - x_rows.begin;
+    for (Index j = 0; j < here.size; ++j)
+      for (Index line = 0; line < lines; ++line)
+        copy[(here.begin - needed.begin + j) * beside + line] = from[line * x_rows.size + j];
+    StackElements<T, rows_at_once * beside> results;
+    T* const sums = results.data();
+    for (Index i = 0; i < rows.size; ++i)
+      correlate(lines, T(1), A.data + A.set_of(rows.begin + i) * A.width, A.width, copy + i * beside, beside,
+                T(0), sums + i * beside);
+    for (Index line = 0; line < lines; ++line) {
+      T* const to = y + line * y_rows.size + rows.begin - y_rows.begin;
+      for (Index i = 0; i < rows.size; ++i) to[i] = updated(alpha, sums[i * beside + line], beta, to[i]);
+    }
+  }
+
+  /// Y ← α A X + β Y for lines without neighbours and a Toeplitz band. At the ends of a line it uses a copy
+  /// with zeros around.
+  static void add_toeplitz(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta,
+                           MatrixView<T> Y, const LineExtent& extent) {
+    const Real<T>* const weights = A.data + A.head * A.width;
+    const Index lines = Y.cols * extent.outer;
+    const double operations = static_cast<double>(extent.rows.size * A.width);
+    for_each_of(lines, static_cast<double>(lines) * operations, [&](Index i) {
+      const Index column = i / extent.outer, line = i % extent.outer;
+      const T* const x = X.column(column) + line * extent.x_rows.size;
+      T* const y = Y.column(column) + line * extent.y_rows.size;
+      for_units(extent.rows.size, at_once, threads_for(operations), [&](int, Range some) {
+        const Range rows{extent.rows.begin + some.begin, some.size};
+        const Range needed = reached(A, rows), here = intersect(needed, extent.x_rows);
+        const T* from = x + here.begin - extent.x_rows.begin;
+        StackElements<T, 2 * at_once> copies;
+        if (here.size < needed.size) {
+          T* const copy = copies.data();
+          std::fill_n(copy, needed.size, T(0));
+          std::copy_n(from, here.size, copy + here.begin - needed.begin);
+          from = copy;
+        }
+        correlate(rows.size, alpha, weights, A.width, from, 1, beta, y + rows.begin - extent.y_rows.begin);
+      });
+    });
+  }
+  /// The columns that these rows of a band have weights for, also outside the matrix.
+  static Range reached(const BandWeights<Real<T>>& A, Range rows) {
+    return {rows.begin + A.first, rows.size + A.width - 1};
   }
 
   /// Some rows of a matrix of runs times a slice of X, to y on.

@@ -11,6 +11,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/correlate.hpp"
+#include "local/arrays/stack_elements.hpp"
 #include "local/threads.hpp"
 
 namespace gridlops {
@@ -20,7 +21,9 @@ namespace {
 /// This many columns lie side by side and share the search for samples. Fewer columns are faster one by one.
 template <Scalar T>
 constexpr Index columns_at_once = 32 / Index{sizeof(T)};
-constexpr Index points_at_once = 512;
+constexpr Index points_at_once = 1024;
+/// Traces are taken in groups of up to so many.
+constexpr Index most_traces = 32;
 
 /// The sample of a trace at which each point of a piece of the image arrives, how far behind that sample, and
 /// its weight, with room for K elements of each point.
@@ -29,65 +32,64 @@ struct Arrivals {
   using R = Real<T>;
   std::array<std::int32_t, points_at_once> sample;
   std::array<R, points_at_once> behind, weight;
-  // As real numbers, because an array of complex ones would be set to 0.
-  static constexpr Index reals_at_once = points_at_once * K * (is_complex<T> ? 2 : 1);
-  std::array<R, at(reals_at_once)> reals;
+  StackElements<T, points_at_once * K> room;
 
-  T* room() { return reinterpret_cast<T*>(reals.data()); }
-
-  /// Places all late arrivals at `end`.
   void find(const R* from_source, const R* to_receiver, Index count, R end) {
-    for (Index i = 0; i < count; ++i) {
-      const R time = std::min(from_source[i] + to_receiver[i], end);
-      sample[at(i)] = static_cast<std::int32_t>(time);
-      behind[at(i)] = time - static_cast<R>(sample[at(i)]);
-    }
+    find_arrivals(count, from_source, to_receiver, end, sample.data(), behind.data());
   }
 };
 
-/// Products with K columns, whose elements lie side by side. A product has threads for its traces. The
-/// adjoint has threads for the traces of a group, and then for the points, so that each sum belongs to one
-/// thread.
+/// Products with K columns, whose elements lie side by side. Traces are taken in groups, so that a piece of
+/// the image, and of the tables of a source, stays in a cache for all of a group. A product has threads for
+/// its traces. The adjoint has threads for the traces of a group, and then for the points, so that each sum
+/// belongs to one thread.
 template <Scalar T, Index K>
 class MigrationLoops {
   using R = Real<T>;
 
  public:
   MigrationLoops(const MigrationTables<R>& tables, std::byte* scratch)
-      : tables_(tables), margin_(tables.length), pairs_(reinterpret_cast<T*>(scratch)) {
-    padded_ = pairs_ + group() * pairs_size();
+      : tables_(tables),
+        group_(group_of(tables)),
+        margin_(tables.length),
+        pairs_(reinterpret_cast<T*>(scratch)) {
+    padded_ = pairs_ + threads_per_rank() * group_ * pairs_size();
     filtered_ = padded_ + threads_per_rank() * padded_size();
     image_ = filtered_ + threads_per_rank() * tables.samples * K;
     reversed_ = reinterpret_cast<R*>(image_ + tables.points * K);
     std::reverse_copy(tables.wavelet, tables.wavelet + tables.length, reversed_);
   }
   static Index scratch_bytes(const MigrationTables<R>& tables) {
-    const Index per_thread = 2 * tables.samples + 2 * tables.length;
-    return (group() * 2 * tables.samples + threads_per_rank() * per_thread + tables.points) * K *
-               Index{sizeof(T)} +
+    const Index per_thread = (2 * group_of(tables) + 2) * tables.samples + 2 * tables.length;
+    return (threads_per_rank() * per_thread + tables.points) * K * Index{sizeof(T)} +
            tables.length * Index{sizeof(R)};
   }
 
   void demigrate(bool adds, MatrixView<const T> image, MatrixView<T> data) {
     interleave(image);
-    for_ranges(tables_.traces, 1, threads_for(operations(tables_.traces)), [&](int thread, Range traces) {
-      for (Index trace = traces.begin; trace < traces.end(); ++trace) {
-        const Times times = times_of(trace);
-        spread(times, pairs(thread));
-        const T* const filtered = convolve(times.arrivals, pairs(thread), thread);
-        for (Index c = 0; c < K; ++c) {
-          T* const samples = data.column(c) + trace * tables_.samples;
-          for (Index k = 0; k < tables_.samples; ++k)
-            samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
-        }
-      }
-    });
+    for_ranges(tables_.traces, group_, threads_for(operations(tables_.traces)),
+               [&](int thread, Range traces) {
+                 for (Index first = traces.begin; first < traces.end(); first += group_) {
+                   const Range some{first, std::min(group_, traces.end() - first)};
+                   spread(some, pairs(thread * group_));
+                   for (Index i = 0; i < some.size; ++i) {
+                     const T* const filtered =
+                         convolve(times_of(first + i).arrivals, pairs(thread * group_ + i), thread);
+                     for (Index c = 0; c < K; ++c) {
+                       T* const samples = data.column(c) + (first + i) * tables_.samples;
+                       for (Index k = 0; k < tables_.samples; ++k)
+                         samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
+                     }
+                   }
+                 }
+               });
   }
 
   void migrate(MatrixView<const T> data, MatrixView<T> image) {
     std::fill_n(image_, tables_.points * K, T(0));
-    for (Index first = 0; first < tables_.traces; first += group()) {
-      const Index count = std::min(group(), tables_.traces - first);
+    const Index together = threads_per_rank() * group_;
+    for (Index first = 0; first < tables_.traces; first += together) {
+      const Index count = std::min(together, tables_.traces - first);
       const int threads = threads_for(operations(count));
       for_ranges(count, 1, threads, [&](int thread, Range traces) {
         for (Index i = traces.begin; i < traces.end(); ++i)
@@ -95,7 +97,7 @@ class MigrationLoops {
                                  times_of(first + i).arrivals, pairs(i), thread);
       });
       for_ranges(tables_.points, points_at_once, threads, [&](int, Range points) {
-        for (Index i = 0; i < count; ++i) gather(times_of(first + i), points, pairs(i));
+        gather({first, count}, points, pairs(0));
       });
     }
     for (Index c = 0; c < K; ++c)
@@ -138,10 +140,11 @@ class MigrationLoops {
            static_cast<double>((5 + 2 * tables_.terms) * tables_.points + tables_.samples * tables_.length);
   }
 
-  /// The traces whose pairs wait for the points.
-  static Index group() {
-    const Index threads = threads_per_rank();
-    return threads == 1 ? 1 : 4 * threads;
+  /// The traces whose pairs take up to half of a usual second-level cache.
+  static Index group_of(const MigrationTables<R>& tables) {
+    constexpr Index bytes = 1 << 19;
+    const Index each = 2 * tables.samples * K * Index{sizeof(T)};
+    return each == 0 ? 1 : std::clamp<Index>(bytes / each, 1, most_traces);
   }
   Index pairs_size() const { return 2 * tables_.samples * K; }
   Index padded_size() const { return (tables_.samples + 2 * margin_) * K; }
@@ -155,32 +158,43 @@ class MigrationLoops {
       for (Index i = 0; i < tables_.points; ++i) image_[i * K + c] = image(i, c);
   }
 
-  /// Pair k ← the sums of (1 − w) m and of w m, weighted, over the points that arrive in sample k.
-  void spread(const Times& times, T* pairs) {
-    const Range arrivals = times.arrivals;
-    if (arrivals.size == 0) return;
-    const Index end = tables_.samples - 1;
-    std::fill_n(pairs + 2 * K * arrivals.begin, 2 * K * arrivals.size, T(0));
-    std::fill_n(pairs + 2 * K * end, 2 * K, T(0));
+  /// Pair k of each trace ← the sums of (1 − w) m and of w m, weighted, over the points that arrive in sample
+  /// k.
+  void spread(Range traces, T* pairs) {
+    std::array<Times, at(most_traces)> times;
+    for (Index i = 0; i < traces.size; ++i) {
+      times[at(i)] = times_of(traces.begin + i);
+      const Range arrivals = times[at(i)].arrivals;
+      if (arrivals.size == 0) continue;
+      T* const own = pairs + i * pairs_size();
+      std::fill_n(own + 2 * K * arrivals.begin, 2 * K * arrivals.size, T(0));
+      std::fill_n(own + 2 * K * (tables_.samples - 1), 2 * K, T(0));
+    }
     Arrivals<T, K> found;
     for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
-      const Index count = std::min(points_at_once, tables_.points - begin);
-      find(found, times, {begin, count});
-      const T* m = image_ + begin * K;
-      if (tables_.terms > 0) {
-        T* const weighted = found.room();
-        for (Index i = 0; i < count; ++i)
-          for (Index c = 0; c < K; ++c) weighted[i * K + c] = found.weight[at(i)] * m[i * K + c];
-        m = weighted;
+      const Range points{begin, std::min(points_at_once, tables_.points - begin)};
+      for (Index i = 0; i < traces.size; ++i) {
+        if (times[at(i)].arrivals.size == 0) continue;
+        find(found, times[at(i)], points);
+        add_to_pairs(found, points, pairs + i * pairs_size());
       }
-      for (Index i = 0; i < count; ++i, m += K) {
-        T* const sums = pairs + 2 * K * found.sample[at(i)];
-        const R w = found.behind[at(i)];
-        for (Index c = 0; c < K; ++c) {
-          const T behind = w * m[c];
-          sums[c] += m[c] - behind;
-          sums[K + c] += behind;
-        }
+    }
+  }
+  void add_to_pairs(Arrivals<T, K>& found, Range points, T* pairs) {
+    const T* m = image_ + points.begin * K;
+    if (tables_.terms > 0) {
+      T* const weighted = found.room.data();
+      for (Index i = 0; i < points.size; ++i)
+        for (Index c = 0; c < K; ++c) weighted[i * K + c] = found.weight[at(i)] * m[i * K + c];
+      m = weighted;
+    }
+    for (Index i = 0; i < points.size; ++i, m += K) {
+      T* const sums = pairs + 2 * K * found.sample[at(i)];
+      const R w = found.behind[at(i)];
+      for (Index c = 0; c < K; ++c) {
+        const T behind = w * m[c];
+        sums[c] += m[c] - behind;
+        sums[K + c] += behind;
       }
     }
   }
@@ -232,31 +246,38 @@ class MigrationLoops {
     }
   }
 
-  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1), weighted, for these points, where point i arrives in sample k.
-  void gather(const Times& times, Range points, const T* pairs) {
-    if (times.arrivals.size == 0) return;
-    const bool weighs = tables_.terms > 0;
+  /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1), weighted, for these points and traces, where point i arrives in
+  /// sample k.
+  void gather(Range traces, Range points, const T* pairs) {
     Arrivals<T, K> found;
     for (Index begin = points.begin; begin < points.end(); begin += points_at_once) {
-      const Index count = std::min(points_at_once, points.end() - begin);
-      find(found, times, {begin, count});
-      T* const unweighted = found.room();
-      if (weighs) std::fill_n(unweighted, count * K, T(0));
-      T* m = weighs ? unweighted : image_ + begin * K;
-      for (Index i = 0; i < count; ++i, m += K) {
-        const T* const z = pairs + 2 * K * found.sample[at(i)];
-        const R w = found.behind[at(i)];  // a local, because m may lie in found
-        for (Index c = 0; c < K; ++c) m[c] += z[c] + w * z[K + c];
+      const Range piece{begin, std::min(points_at_once, points.end() - begin)};
+      for (Index i = 0; i < traces.size; ++i) {
+        const Times times = times_of(traces.begin + i);
+        if (times.arrivals.size == 0) continue;
+        find(found, times, piece);
+        take_from_pairs(found, piece, pairs + i * pairs_size());
       }
-      if (!weighs) continue;
-      for (Index i = 0; i < count; ++i)
-        for (Index c = 0; c < K; ++c)
-          image_[(begin + i) * K + c] += found.weight[at(i)] * unweighted[i * K + c];
     }
+  }
+  void take_from_pairs(Arrivals<T, K>& found, Range points, const T* pairs) {
+    T* const sums = image_ + points.begin * K;
+    const bool weighs = tables_.terms > 0;
+    T* const unweighted = found.room.data();
+    if (weighs) std::fill_n(unweighted, points.size * K, T(0));
+    T* m = weighs ? unweighted : sums;
+    for (Index i = 0; i < points.size; ++i, m += K) {
+      const T* const z = pairs + 2 * K * found.sample[at(i)];
+      const R w = found.behind[at(i)];  // a local, because m may lie in found
+      for (Index c = 0; c < K; ++c) m[c] += z[c] + w * z[K + c];
+    }
+    if (!weighs) return;
+    for (Index i = 0; i < points.size; ++i)
+      for (Index c = 0; c < K; ++c) sums[i * K + c] += found.weight[at(i)] * unweighted[i * K + c];
   }
 
   const MigrationTables<R>& tables_;
-  const Index margin_;
+  const Index group_, margin_;
   T *pairs_, *padded_, *filtered_, *image_;
   R* reversed_;
 };
@@ -275,8 +296,10 @@ void for_columns(const MigrationTables<Real<T>>& tables, std::byte* scratch, Ind
 
 template <Scalar T>
 Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) {
-  return columns < columns_at_once<T> ? MigrationLoops<T, 1>::scratch_bytes(tables)
-                                      : MigrationLoops<T, columns_at_once<T>>::scratch_bytes(tables);
+  const Index one = MigrationLoops<T, 1>::scratch_bytes(tables);
+  return columns < columns_at_once<T>
+             ? one
+             : std::max(one, MigrationLoops<T, columns_at_once<T>>::scratch_bytes(tables));
 }
 
 template <Scalar T>

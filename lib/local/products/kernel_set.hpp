@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,8 +12,9 @@
 
 namespace gridlops {
 
-/// yᵢ ← α Σₖ wₖ xᵢ₊ₖₛ + β yᵢ for i < n, with step s ≥ 1. An element of x whose weight is zero does not count,
-/// even if it is NaN. Elements before the first non-zero weight and after the last are not read.
+/// yᵢ ← α Σₖ wₖ xᵢ₊ₖₛ + β yᵢ for i < n, with step s ≥ 1, or 0 if n = 0. The order of a sum depends on the
+/// instruction set, on s, and on how many elements follow. An element of x whose weight is zero does not
+/// count, even if it is NaN. Elements before the first non-zero weight and after the last are not read.
 template <class R>
 using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
                            R* y);
@@ -22,12 +24,18 @@ template <class R>
 using AddStencil = void (*)(Index n, R alpha, const R* weights, const Index* offsets, Index terms, const R* x,
                             R beta, R* y);
 
+/// The sample tᵢ before the time sᵢ + rᵢ, and how far behind it that is, for i < count. Times after `end`,
+/// and NaN, count as `end`.
+template <class R>
+using FindArrivals = void (*)(Index count, const R* s, const R* r, R end, std::int32_t* t, R* behind);
+
 /// Inner loops for one real type.
 template <class R>
 struct RealKernels {
   std::array<TileKernels<R>, 2> tiles;  ///< high tiles, and lower ones
   Correlate<R> correlate = nullptr;
   AddStencil<R> add_stencil = nullptr;
+  FindArrivals<R> find_arrivals = nullptr;
 };
 
 /// Inner loops for one instruction set.
@@ -45,17 +53,13 @@ struct KernelSet {
   /// memory.
   template <class R>
   const TileKernels<R>& tiles(Index rows) const {
-    const auto& [high, low] = std::get<RealKernels<R>>(loops).tiles;
+    const auto& [high, low] = of<R>().tiles;
     const auto filled_up = [rows](Index height) { return (rows + height - 1) / height * height; };
     return 33 * filled_up(low.height) < 32 * filled_up(high.height) ? low : high;
   }
   template <class R>
-  Correlate<R> correlate() const {
-    return std::get<RealKernels<R>>(loops).correlate;
-  }
-  template <class R>
-  AddStencil<R> add_stencil() const {
-    return std::get<RealKernels<R>>(loops).add_stencil;
+  const RealKernels<R>& of() const {
+    return std::get<RealKernels<R>>(loops);
   }
   /// Whether these loops replace BLAS where nobody measured this machine.
   bool is_usual() const { return most_forward[0] > 0; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <immintrin.h>
 
+#include "local/arrays/arrival_loops.hpp"
 #include "local/arrays/correlate_loops.hpp"
 #include "local/products/tile_loops.hpp"
 
@@ -27,7 +28,8 @@ struct Isa {
 template <class R>
 constexpr RealKernels<R> loops{{TileLoops<Isa, R, 3>::kernels(), TileLoops<Isa, R, 2>::kernels()},
                                CorrelateLoops<Isa, R>::correlate,
-                               CorrelateLoops<Isa, R>::add_stencil};
+                               CorrelateLoops<Isa, R>::add_stencil,
+                               ArrivalLoops<Isa, R>::find};
 
 }  // namespace
 

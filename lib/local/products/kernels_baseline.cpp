@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "local/arrays/arrival_loops.hpp"
 #include "local/arrays/correlate_loops.hpp"
 #include "local/products/tile_loops.hpp"
 
@@ -18,7 +19,8 @@ struct Isa {
 template <class R>
 constexpr RealKernels<R> loops{{TileLoops<Isa, R, 2>::kernels(), TileLoops<Isa, R, 1>::kernels()},
                                CorrelateLoops<Isa, R>::correlate,
-                               CorrelateLoops<Isa, R>::add_stencil};
+                               CorrelateLoops<Isa, R>::add_stencil,
+                               ArrivalLoops<Isa, R>::find};
 
 }  // namespace
 

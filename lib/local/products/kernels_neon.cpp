@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <arm_neon.h>
 
+#include "local/arrays/arrival_loops.hpp"
 #include "local/arrays/correlate_loops.hpp"
 #include "local/products/tile_loops.hpp"
 
@@ -22,7 +23,8 @@ struct Isa {
 template <class R>
 constexpr RealKernels<R> loops{{TileLoops<Isa, R, 4>::kernels(), TileLoops<Isa, R, 3>::kernels()},
                                CorrelateLoops<Isa, R>::correlate,
-                               CorrelateLoops<Isa, R>::add_stencil};
+                               CorrelateLoops<Isa, R>::add_stencil,
+                               ArrivalLoops<Isa, R>::find};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "gridlops/ops/array_operators.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -33,7 +34,7 @@ struct BandShape {
 template <Scalar T>
 class BandLines {
  public:
-  explicit BandLines(Band band) : band_(std::move(band)) {}
+  explicit BandLines(Band band) : band_(std::move(band)), is_toeplitz_(is_toeplitz(band_)) {}
 
   void reserve(const std::shared_ptr<Backend>& backend) const {
     if (weights_.size() == 0) weights_ = uploaded<Real<T>>(backend, band_.weights());
@@ -45,11 +46,25 @@ class BandLines {
   /// The weights, once reserve() has taken their memory.
   BandWeights<Real<T>> weights() const {
     return {weights_.data(), band_.size(), -band_.lower(), band_.lower() + 1 + band_.upper(),
-            band_.head(),    band_.tail()};
+            band_.head(),    band_.tail(), is_toeplitz_};
   }
 
  private:
+  /// Whether all rows have the weights of those in the middle, which are finite.
+  static bool is_toeplitz(const Band& band) {
+    const Index n = band.size(), middle = band.head();
+    if (middle + band.tail() >= n) return false;
+    for (Index j = middle - band.lower(); j <= middle + band.upper(); ++j)
+      if (!std::isfinite(static_cast<Real<T>>(band(middle, j)))) return false;
+    for (const Range rows : {Range{0, middle}, Range{n - band.tail(), band.tail()}})
+      for (Index i = rows.begin; i < rows.end(); ++i)
+        for (Index j = std::max<Index>(0, i - band.lower()); j <= std::min(n - 1, i + band.upper()); ++j)
+          if (band(i, j) != band(middle, middle + j - i)) return false;
+    return true;
+  }
+
   Band band_;
+  bool is_toeplitz_;
   mutable Buffer<Real<T>> weights_;
 };
 
