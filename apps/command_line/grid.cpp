@@ -45,10 +45,10 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<
   return make_grid(make_ranks(world, device, transport), shape.value_or(near_square(world.size())));
 }
 
-MachineModel model_of(const Machine& machine, const Ranks& ranks) {
-  std::array<std::int32_t, 1> in_place{ranks.comm->peer_access() == PeerAccess::in_place};
-  ranks.comm->all_reduce(in_place, ReduceOp::min);
-  return machine.model(ranks.comm->transport(), in_place[0] != 0);
+MachineModel model_of(const Machine& machine, Communicator& comm) {
+  std::array<std::int32_t, 1> in_place{comm.peer_access() == PeerAccess::in_place};
+  comm.all_reduce(in_place, ReduceOp::min);
+  return machine.model(comm.transport(), in_place[0] != 0);
 }
 
 std::string transport_of(const ProcessGrid& grid) { return grid.is_member() ? grid.comm().transport() : ""; }

@@ -33,7 +33,7 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<
                                              const std::string& transport = "auto");
 
 /// What the machine's file says of the transport of these ranks (collective over them).
-MachineModel model_of(const Machine& machine, const Ranks& ranks);
+MachineModel model_of(const Machine& machine, Communicator& comm);
 
 /// The transport that carries the grid's data; empty on idle ranks.
 std::string transport_of(const ProcessGrid& grid);

@@ -98,7 +98,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   // A single product does not pay for measurements.
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Machine machine = read_machine(world, common.machine);
-  const MachineModel model = model_of(machine, ranks);
+  const MachineModel model = model_of(machine, *ranks.comm);
   const auto algorithm_on = [&](GridShape on, const MachineModel& its_machine) {
     return common.algorithm == Algorithm::automatic ? choose_algorithm(shape, on, its_machine)
                                                     : common.algorithm;

@@ -129,7 +129,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
   const ProductShape shape{inputs.A.rows, inputs.A.cols, sweep.columns(inputs.B.cols), common.type};
   const std::string choices = source_of_choices(world, given, saved, shape);
   const Machine machine = read_machine(world, given.product.machine);
-  const MachineModel model = model_of(machine, ranks);
+  const MachineModel model = model_of(machine, *ranks.comm);
   const auto grid = make_grid(ranks, grid_for(given, saved, shape, model, world.size()));
   const MachineModel grid_model = with_shared_memory(model, *grid);
   const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);

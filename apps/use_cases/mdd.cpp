@@ -6,9 +6,10 @@
 #include <cmath>
 #include <complex>
 #include <limits>
-#include <numeric>
 #include <utility>
 
+#include "command_line/grid.hpp"
+#include "command_line/machine_file.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/fourier.hpp"
@@ -96,7 +97,9 @@ KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments&
   const auto& grid = kernel.grid;
   const std::vector<ProductShape> slices(static_cast<std::size_t>(arguments.frequencies),
                                          {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<C>});
-  const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size()));
+  const MachineModel machine =
+      with_shared_memory(model_of(read_machine(grid->comm(), ""), grid->comm()), *grid);
+  const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size(), machine));
   std::vector<DistMatrix<C>> matrices =
       arguments.kernel_is_complex
           ? read_slices<R>(arguments, groups)
@@ -263,6 +266,9 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   }
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
               {{"--kernel", arguments.kernel}, {"--data", arguments.data}, {"--weights", arguments.weights}});
+  if (arguments.frequencies < run.grid()->shape().size() && arguments.domain == "frequency" &&
+      !arguments.independent)
+    arguments.groups = true;
   run.option("domain", arguments.domain);
   run.option("independent", arguments.independent);
   run.option("groups", arguments.groups);
@@ -325,7 +331,8 @@ Action define_mdd(Options& options) {
                "--tolerance is then 1e-8, with f32 1e-4, if not given");
   options.flag("--groups", arguments->groups,
                "Groups of ranks share frequencies, so that all ranks have work where there are few; the cost "
-               "model divides them. With --domain time each product then moves models and data");
+               "model divides them. With --domain time each product then moves models and data [with fewer "
+               "frequencies than ranks, unless --domain time or --independent is given]");
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
