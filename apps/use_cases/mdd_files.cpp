@@ -161,7 +161,7 @@ std::vector<DistMatrix<std::complex<R>>> read_slices(const MddArguments& argumen
       const Dims dims(cuts);
       Layout several = one;
       several.rows.partition = dims.rows();
-      DistMatrix<C> read(grid, several);
+      DistMatrix<C> read = allocate_matrix<C>(grid, several);
       read_array(arguments.kernel, header,
                  {{groups.own_slices().begin + first, count}, {0, arguments.ny}, {0, arguments.nx}}, dims,
                  read);

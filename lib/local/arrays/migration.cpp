@@ -67,22 +67,21 @@ class MigrationLoops {
 
   void demigrate(bool adds, MatrixView<const T> image, MatrixView<T> data) {
     interleave(image);
-    for_ranges(tables_.traces, group_, threads_for(operations(tables_.traces)),
-               [&](int thread, Range traces) {
-                 for (Index first = traces.begin; first < traces.end(); first += group_) {
-                   const Range some{first, std::min(group_, traces.end() - first)};
-                   spread(some, pairs(thread * group_));
-                   for (Index i = 0; i < some.size; ++i) {
-                     const T* const filtered =
-                         convolve(times_of(first + i).arrivals, pairs(thread * group_ + i), thread);
-                     for (Index c = 0; c < K; ++c) {
-                       T* const samples = data.column(c) + (first + i) * tables_.samples;
-                       for (Index k = 0; k < tables_.samples; ++k)
-                         samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
-                     }
-                   }
-                 }
-               });
+    for_ranges(tables_.traces, 1, threads_for(operations(tables_.traces)), [&](int thread, Range traces) {
+      for (Index first = traces.begin; first < traces.end(); first += group_) {
+        const Range some{first, std::min(group_, traces.end() - first)};
+        spread(some, pairs(thread * group_));
+        for (Index i = 0; i < some.size; ++i) {
+          const T* const filtered =
+              convolve(times_of(first + i).arrivals, pairs(thread * group_ + i), thread);
+          for (Index c = 0; c < K; ++c) {
+            T* const samples = data.column(c) + (first + i) * tables_.samples;
+            for (Index k = 0; k < tables_.samples; ++k)
+              samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
+          }
+        }
+      }
+    });
   }
 
   void migrate(MatrixView<const T> data, MatrixView<T> image) {
@@ -96,8 +95,9 @@ class MigrationLoops {
           correlate_with_wavelet(data.row_block({(first + i) * tables_.samples, tables_.samples}),
                                  times_of(first + i).arrivals, pairs(i), thread);
       });
-      for_ranges(tables_.points, points_at_once, threads, [&](int, Range points) {
-        gather({first, count}, points, pairs(0));
+      for_ranges(tables_.points, 64, threads, [&](int, Range points) {
+        for (Index i = 0; i < count; i += group_)
+          gather({first + i, std::min(group_, count - i)}, points, pairs(i));
       });
     }
     for (Index c = 0; c < K; ++c)
