@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "command_line/console.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -60,8 +61,8 @@ class RankPlan {
     const auto larger = [](const RankCost& a, const RankCost& b) {
       return std::max(a.workspace_bytes, b.workspace_bytes);
     };
-    Index bytes = larger(product(false, columns), product(true, columns));
-    if (plan_.one_pass) bytes += normal_product(columns).workspace_bytes;
+    Index bytes = product_workspace_bytes(plan_.algorithm, shape_of(columns), grid_.shape(), row_, col_,
+                                          plan_.one_pass, plan_.panel);
     // One product with Aᴴ has R and A P side by side.
     if (plan_.one_pass && plan_.storage == Storage::columns)
       bytes += plan_.matrix.row_range(grid_, row_, col_).size * 2 * columns * size_of(plan_.shape.type);
@@ -108,6 +109,14 @@ class RankPlan {
 
 Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[in_all]; }
 
+std::string bytes_table(std::span<const char* const> labels, std::span<const Index> least,
+                        std::span<const Index> most) {
+  std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");
+  for (std::size_t k = 0; k < labels.size(); ++k)
+    text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
+  return text;
+}
+
 std::string plan_text(const PlannedSolve& plan) {
   const ProcessGrid& grid = *plan.range.grid;
   MemoryRow least{}, most{};
@@ -121,11 +130,15 @@ std::string plan_text(const PlannedSolve& plan) {
       }
     }
   }
-  std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");
-  for (std::size_t k = 0; k < labels.size(); ++k)
-    if (k != space || plan.space_bytes)
-      text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
-  return text;
+  std::vector<const char*> names;
+  std::vector<Index> fewest, largest;
+  for (std::size_t k = 0; k < labels.size(); ++k) {
+    if (k == space && !plan.space_bytes) continue;
+    names.push_back(labels[k]);
+    fewest.push_back(least[k]);
+    largest.push_back(most[k]);
+  }
+  return bytes_table(names, fewest, largest);
 }
 
 }  // namespace gridlops::program

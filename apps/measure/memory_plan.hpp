@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "gridlops/ops/cost_model.hpp"
@@ -29,6 +30,10 @@ struct PlannedSolve {
 /// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that
 /// ranks divide.
 Index memory_of_first_rank(const PlannedSolve& plan);
+
+/// A table of bytes, each with a label, on the ranks with the least and the most.
+std::string bytes_table(std::span<const char* const> labels, std::span<const Index> least,
+                        std::span<const Index> most);
 
 /// A table of the memory on the ranks with the least and the most, and of the bytes that they receive per
 /// iteration.

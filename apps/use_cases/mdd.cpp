@@ -67,6 +67,19 @@ DistMatrix<std::complex<R>> spectra_of_kernel(const MddArguments& arguments, con
   return entries;
 }
 
+/// A matrix with a block that nobody has, for a plan.
+template <Scalar C>
+DistMatrix<C> without_memory(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
+  if (!grid->is_member()) return DistMatrix<C>(grid, layout);
+  const MatrixView<C> block(nullptr, layout.row_range(*grid, grid->my_row(), grid->my_col()).size,
+                            layout.col_range(*grid, grid->my_row(), grid->my_col()).size);
+  return DistMatrix<C>(grid, layout, block);
+}
+template <Scalar C>
+Index bytes_of(const DistMatrix<C>& matrix) {
+  return matrix.local().size() * static_cast<Index>(sizeof(C));
+}
+
 /// ‖G‖ of the slices of all groups (collective over the grid).
 template <Scalar C>
 double norm_of_slices(const SliceGroups& groups, const std::vector<DistMatrix<C>>& slices) {
@@ -84,11 +97,34 @@ template <Scalar C>
 struct KernelOperator {
   OperatorPtr<C> A, models, data;
   bool one_pass_pays = true;  ///< with up to four right-hand sides
+  InversionMemory memory{};   ///< of a kernel that is only planned, and most of it while it is read
 
   OperatorPtr<C> on_arrays() const {
     return models == nullptr ? A : product(adjoint(data), product(A, models));
   }
 };
+
+/// The matrices of a rank's slices, if they had memory.
+template <Scalar R>
+std::vector<DistMatrix<std::complex<R>>> planned_slices(const MddArguments& arguments, const Space& kernel,
+                                                        const SliceGroups& groups, InversionMemory& memory) {
+  using C = std::complex<R>;
+  std::vector<DistMatrix<C>> slices;
+  Index largest = 0;
+  for (Index k = 0; k < groups.own_slices().size; ++k) {
+    const Layout layout =
+        matrix_layout(Algorithm::stationary_a, *groups.own_grid(), arguments.ny, arguments.nx);
+    slices.push_back(without_memory<C>(groups.own_grid(), layout));
+    memory.operators += bytes_of(slices.back());
+    largest = std::max(largest, bytes_of(slices.back()));
+  }
+  const Index whole = kernel.local_rows() * static_cast<Index>(sizeof(C));
+  memory.otherwise = arguments.kernel_is_complex
+                         ? memory.operators + std::min(std::max<Index>(32 << 20, largest), memory.operators)
+                         : whole + std::max(bytes_of_part<R>(arguments, kernel.grid),
+                                            2 * memory.operators + whole);  // sent, received and in place
+  return slices;
+}
 
 template <Scalar R>
 KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments& arguments,
@@ -100,18 +136,24 @@ KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments&
   const MachineModel machine =
       with_shared_memory(model_of(read_machine(grid->comm(), ""), grid->comm()), *grid);
   const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size(), machine));
+  InversionMemory memory;
   std::vector<DistMatrix<C>> matrices =
-      arguments.kernel_is_complex
+      run.is_dry() ? planned_slices<R>(arguments, kernel, groups, memory)
+      : arguments.kernel_is_complex
           ? read_slices<R>(arguments, groups)
           : slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(arguments, kernel));
-  run.figure("norm of kernel", norm_of_slices<C>(groups, matrices) / scale);
+  const Storage storage = faster_storage(groups);
+  if (!run.is_dry()) run.figure("norm of kernel", norm_of_slices<C>(groups, matrices) / scale);
+  if (storage == Storage::packed) memory.operators = 0;  // the operator keeps copies
   run.figure("groups of ranks", static_cast<double>(groups.groups().size()));
-  return {grouped_slices<C>(groups, std::move(matrices), {.storage = faster_storage(groups)}),
+  return {grouped_slices<C>(groups, std::move(matrices), {.storage = storage}),
           into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
           into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
-          std::all_of(groups.groups().begin(), groups.groups().end(), [&](const RankGroup& group) {
-            return group.shape.size() == 1 || one_pass_is_faster(slices.front(), group.shape);
-          })};
+          std::all_of(groups.groups().begin(), groups.groups().end(),
+                      [&](const RankGroup& group) {
+                        return group.shape.size() == 1 || one_pass_is_faster(slices.front(), group.shape);
+                      }),
+          memory};
 }
 
 /// Between real traces and their spectra, in the order of a kernel's operator.
@@ -127,6 +169,21 @@ class Transform {
         F_(trace_spectra<R>(arrays_, samples, time_zero)) {}
 
   const Space& traces() const { return F_->domain(); }
+  /// The bytes of so many traces, of their spectra, and of scratch memory, on this rank.
+  Index bytes(Index columns) const {
+    const Partition cut = Partition::with_sizes({columns});
+    Index scratch =
+        std::max(F_->scratch_bytes(ProductKind::forward, cut), F_->scratch_bytes(ProductKind::adjoint, cut));
+    Index spectra = arrays_.local_rows();
+    if (into_ != nullptr) {
+      spectra += into_->range().local_rows();
+      for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint})
+        scratch = std::max(scratch, into_->scratch_bytes(kind, cut));
+    }
+    return columns * (traces().local_rows() * static_cast<Index>(sizeof(R)) +
+                      spectra * static_cast<Index>(sizeof(C))) +
+           scratch;
+  }
 
   DistMatrix<C> spectra_of(const DistMatrix<R>& traces) const {
     DistMatrix<C> spectra = allocate_matrix<C>(arrays_.grid, arrays_.layout(traces.cols()));
@@ -155,6 +212,35 @@ class Transform {
   OperatorPtr<R> F_;
 };
 
+/// Whether CGLS reads the kernel once in an iteration. With few sources memory limits the products.
+template <Scalar C>
+bool reads_once(const MddArguments& arguments, const KernelOperator<C>& G) {
+  return arguments.common.solver == Solver::cgls && arguments.sources <= 4 && arguments.weights.empty() &&
+         G.A->has_one_pass() && G.one_pass_pays;
+}
+
+template <Scalar R>
+void plan_mdd(UseCase& run, const MddArguments& arguments, const KernelOperator<std::complex<R>>& G,
+              const Transform<R>& models, const Transform<R>& data, const ConvolutionTimes& times) {
+  using C = std::complex<R>;
+  const Index columns = arguments.sources;
+  const auto plan = [&]<Scalar T>(const LinearOperator<T>& A, bool one_pass) {
+    InversionMemory memory = G.memory;
+    const Index of_models = A.domain().local_rows() * columns * static_cast<Index>(sizeof(T)),
+                of_data = A.range().local_rows() * columns * static_cast<Index>(sizeof(T));
+    memory.arrays = of_models + of_data;
+    // Weighted data are a copy.
+    if (!arguments.weights.empty()) memory.arrays += of_data;
+    const Index kept = memory.operators + A.kept_bytes(Partition::with_sizes({columns}));
+    if (is_complex<T>)
+      memory.otherwise = std::max(
+          {memory.otherwise, kept + of_data + models.bytes(columns), kept + of_models + data.bytes(columns)});
+    run.plan(A, columns, one_pass, memory);
+  };
+  arguments.domain == "time" ? plan(*multidimensional_convolution<R>(G.on_arrays(), times), false)
+                             : plan(*G.A, reads_once<C>(arguments, G));
+}
+
 template <Scalar R>
 void run_mdd(UseCase& run, const MddArguments& arguments) {
   using C = std::complex<R>;
@@ -167,6 +253,12 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   KernelOperator<C> G;
   if (arguments.groups) {
     G = grouped_kernel<R>(run, arguments, kernel, scale);
+  } else if (run.is_dry()) {
+    entries = without_memory<C>(grid, kernel.layout(1));
+    G.memory.operators = bytes_of(entries);
+    G.memory.otherwise =
+        G.memory.operators + (arguments.kernel_is_complex ? 0 : bytes_of_part<R>(arguments, grid));
+    G.A = fredholm<C>(kernel, std::move(entries));
   } else {
     entries = spectra_of_kernel<R>(arguments, kernel);
     run.figure("norm of kernel", frobenius_norm<C>(entries) / scale);
@@ -178,6 +270,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
                                      times.samples, times.model_zero);
   const Transform<R> data_transform(array_space(grid, {arguments.frequencies, arguments.ny}, 0), G.data,
                                     times.samples, times.data_zero);
+  if (run.is_dry()) return plan_mdd<R>(run, arguments, G, model_transform, data_transform, times);
   // Own data are given, or a model that data are made of.
   const Transform<R>& transform_of_given = own ? data_transform : model_transform;
   DistMatrix<R> given = allocate_matrix<R>(grid, transform_of_given.traces().layout(arguments.sources));
@@ -208,6 +301,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
   const OperatorPtr<C>& A = G.A;
   DistMatrix<C> given_spectra = transform_of_given.spectra_of(given);
   given = DistMatrix<R>();
+  release_scratch(*grid);  // of the transform
   DistMatrix<C> other = allocate_matrix<C>(grid, (own ? A->domain() : A->range()).layout(arguments.sources));
   invert<C>(
       run, *A, own, own ? other : given_spectra, own ? given_spectra : other,
@@ -215,9 +309,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         const ProductShape shape{A->rows(), A->cols(), arguments.sources, scalar_type_of<C>};
         if (!arguments.independent) {
           return run.solve(shape, [&](SolveOptions options) {
-            // With few sources, memory limits the products, and one pass reads the kernel once.
-            options.one_pass = arguments.common.solver == Solver::cgls && arguments.sources <= 4 &&
-                               weights.values.empty() && A->has_one_pass() && G.one_pass_pays;
+            options.one_pass = reads_once<C>(arguments, G);
             return solve_weighted<C>(arguments.common.solver, A, G.data, weights, B, X, options);
           });
         }
@@ -264,6 +356,8 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "--independent and --groups exclude each other: a rank that shares a frequency cannot solve it "
         "alone");
   }
+  if (arguments.independent && arguments.common.dry_run)
+    throw UsageError("--dry-run has no plan of --independent, which takes less memory than one problem");
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
               {{"--kernel", arguments.kernel}, {"--data", arguments.data}, {"--weights", arguments.weights}});
   if (arguments.frequencies < run.grid()->shape().size() && arguments.domain == "frequency" &&
@@ -334,6 +428,7 @@ Action define_mdd(Options& options) {
                "model divides them. With --domain time each product then moves models and data [with fewer "
                "frequencies than ranks, unless --domain time or --independent is given]");
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
+  define_dry_run(options, arguments->common);
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
        "mpirun -n 4 gridlops mdd --kernel kernel.npy --data traces.npy --solver lsqr --save mine",

@@ -30,6 +30,10 @@ DistMatrix<std::complex<R>> spectra_of_traces(const MddArguments& arguments,
                                               const std::shared_ptr<const ProcessGrid>& grid, Index traces,
                                               double scale, const FillTraces<R>& fill);
 
+/// The bytes that reading or making the traces of a part and their spectra take on this rank.
+template <Scalar R>
+Index bytes_of_part(const MddArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid);
+
 /// Copies arrays (frequencies, sources, receivers), cut along the frequencies, of some sources and receivers
 /// into the slices of a kernel.
 template <Scalar C>

@@ -4,15 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <numbers>
+#include <numeric>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/io/text_file.hpp"
+#include "measure/memory_plan.hpp"
 #include "solve/solve_progress.hpp"
 
 namespace gridlops::program {
@@ -65,6 +68,10 @@ void define_use_case(Options& options, UseCaseArguments& arguments, const std::v
                  "Where vectors live and operators run [cpu]");
 }
 
+void define_dry_run(Options& options, UseCaseArguments& arguments) {
+  options.flag("--dry-run", arguments.dry_run, "Says what memory each rank would take, and stops");
+}
+
 std::vector<double> ricker(double frequency, double interval, Index half) {
   std::vector<double> samples;
   for (Index k = -half; k <= half; ++k) {
@@ -101,7 +108,9 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
   facts_.transport = transport_of(*grid_);
   std::vector<NamedFile> outputs{{"--cost", arguments.cost, NamedFile::text},
                                  {"--report", arguments.report, NamedFile::text}};
-  if (!arguments.save.empty()) {
+  if (arguments.dry_run) {
+    outputs.clear();
+  } else if (!arguments.save.empty()) {
     make_directory(world, arguments.save);
     for (const std::string& name : saved) outputs.push_back({"--save", path_of(name)});
   }
@@ -114,6 +123,7 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
 ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
   run_on_grid(world_, *grid_, work);
   measured_.setup_seconds += clock_.lap();
+  if (is_dry()) return ExitStatus::done;
   if (!grid_->is_member()) measured_ = {};
   write_costs(world_, arguments_.cost, costs_);
   write_report(world_, arguments_.report, facts_, measured_, &report_);
@@ -155,6 +165,34 @@ void UseCase::solve(const ProductShape& shape,
 }
 
 template <Scalar T>
+void UseCase::plan(const LinearOperator<T>& A, Index columns, bool one_pass, const InversionMemory& memory) {
+  constexpr std::array<const char*, 6> labels{"kernel, or tables",        "models and data",
+                                              "solver's vectors",         "products",
+                                              "in all, in the inversion", "in all, before it or after it"};
+  const Partition cut = Partition::with_sizes({columns});
+  Index products = 0;
+  for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint, ProductKind::normal})
+    if (kind != ProductKind::normal || one_pass) products = std::max(products, A.scratch_bytes(kind, cut));
+  std::array<Index, labels.size()> least{memory.operators + A.kept_bytes(cut), memory.arrays,
+                                         solver_workspace_bytes({.solver = arguments_.solver,
+                                                                 .range = A.range(),
+                                                                 .domain = A.domain(),
+                                                                 .type = scalar_type_of<T>,
+                                                                 .nrhs = columns,
+                                                                 .one_pass = one_pass},
+                                                                grid_->my_row(), grid_->my_col()),
+                                         products};
+  least[4] = std::accumulate(least.begin(), least.begin() + 4, Index{0});
+  least[5] = memory.otherwise;
+  std::array<Index, labels.size()> most = least;
+  grid_->comm().all_reduce(least, ReduceOp::min);
+  grid_->comm().all_reduce(most, ReduceOp::max);
+  if (world_.rank() == 0)
+    print(fmt::format("{} x {} ranks, {}\n{}", grid_->rows(), grid_->cols(), name_of(arguments_.solver),
+                      bytes_table(labels, least, most)));
+}
+
+template <Scalar T>
 void UseCase::save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X) {
   if (arguments_.save.empty()) return;
   measured_.setup_seconds += clock_.lap();
@@ -164,6 +202,7 @@ void UseCase::save(const std::string& name, const Space& space, const ConstDistM
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                      \
   template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&); \
+  template void UseCase::plan(const LinearOperator<T>&, Index, bool, const InversionMemory&);        \
   template void UseCase::save(const std::string&, const Space&, const ConstDistMatrix<T>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)

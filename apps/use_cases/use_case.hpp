@@ -27,13 +27,24 @@ struct UseCaseArguments {
   ScalarType type = ScalarType::f64;
   std::string device = "cpu", transport = "auto";
   std::string cost, report, save;  ///< files and a folder; empty: none
-  bool quiet = false;
+  bool quiet = false, dry_run = false;
 };
 
 /// Adds the options that set these arguments. iterations: the default, as the help states it.
 void define_use_case(Options& options, UseCaseArguments& arguments,
                      const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
                      const char* iterations = "100");
+
+/// Adds --dry-run, for a use case that answers it by UseCase::plan().
+void define_dry_run(Options& options, UseCaseArguments& arguments);
+
+/// What a rank has in memory for an inversion, in bytes, beside the vectors of its solver and the scratch
+/// memory of its operator.
+struct InversionMemory {
+  Index operators = 0;  ///< kernels and tables
+  Index arrays = 0;     ///< models and data
+  Index otherwise = 0;  ///< all that the rank has at most before the inversion, or after
+};
 
 /// Samples of the Ricker wavelet (1 − 2a) e⁻ᵃ, a = (π f t)², at t = −half … half times the interval.
 std::vector<double> ricker(double frequency, double interval, Index half);
@@ -74,6 +85,12 @@ class UseCase {
   void solve(const ProductShape& shape, const std::function<SolveReport(const SolveOptions&)>& solver);
   /// Replaces the costs of the solver's report by these.
   void set_costs(std::vector<std::vector<double>> costs) { costs_ = std::move(costs); }
+
+  /// Whether --dry-run asks for memory alone. Then work() takes none, and calls plan() in place of solve().
+  bool is_dry() const { return arguments_.dry_run; }
+  /// Says what memory the ranks need for an inversion of so many columns by A.
+  template <Scalar T>
+  void plan(const LinearOperator<T>& A, Index columns, bool one_pass, const InversionMemory& memory);
 
   /// Writes NAME.npy, with the arrays of this space, if results are saved.
   template <Scalar T>

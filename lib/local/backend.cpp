@@ -80,8 +80,11 @@ void* HostBackend::do_allocate(Index bytes) {
   const auto rounded = static_cast<std::size_t>((bytes + unit - 1) / unit * unit);
   void* const memory = std::aligned_alloc(static_cast<std::size_t>(unit), rounded);
 #if defined(MADV_HUGEPAGE)
-  // The system may ignore this advice; then pages are small.
-  if (is_large && memory != nullptr) static_cast<void>(madvise(memory, rounded, MADV_HUGEPAGE));
+  // The system may ignore this advice; then pages are small. So are those of the rest, which would fill a
+  // large one in part.
+  if (is_large && memory != nullptr)
+    static_cast<void>(
+        madvise(memory, static_cast<std::size_t>(bytes / large_page * large_page), MADV_HUGEPAGE));
 #endif
   return memory;
 }

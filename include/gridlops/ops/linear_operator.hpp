@@ -72,6 +72,12 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// is made of. Callers' operators take none: those that they apply have scratch memory apart.
   Index scratch_bytes(ProductKind kind, const Partition& columns) const;
 
+  /// The bytes that the operator keeps on this rank once it has multiplied so many columns, with those of the
+  /// operators that it is made of: matrices, tables and, for products of matrices on a grid, buffers. They
+  /// are known before they are taken. An operator that occurs twice counts twice; callers' operators count as
+  /// nothing.
+  Index kept_bytes(const Partition& columns) const;
+
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have
   /// the same column partition. The message begins with `caller`, if given.
   void require_operands(const ConstDistMatrix<T>& model, const ConstDistMatrix<T>& data,
@@ -110,6 +116,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// What scratch_bytes() returns for an operator of the library. A normal product is asked for only if
   /// has_one_pass().
   virtual Index do_scratch_bytes(ProductKind, const Partition& /*columns*/) const { return 0; }
+  /// What kept_bytes() returns.
+  virtual Index do_kept_bytes(const Partition& /*columns*/) const { return 0; }
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 

@@ -39,6 +39,7 @@ class BandLines {
   void reserve(const std::shared_ptr<Backend>& backend) const {
     if (weights_.size() == 0) weights_ = uploaded<Real<T>>(backend, band_.weights());
   }
+  Index kept_bytes() const { return static_cast<Index>(band_.weights().size() * sizeof(Real<T>)); }
   void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
            const LineExtent& extent) const {
     kernels.add_band(alpha, weights(), X, beta, Y, extent);
@@ -93,27 +94,43 @@ class BandSum {
                           [](const BandProduct<T>& term) { return !term.sends(); });
   }
 
-  void reserve(const Partition& columns) const {
-    for (const BandProduct<T>& term : terms_) term.reserve(columns);
+  void reserve() const {
+    for (const BandProduct<T>& term : terms_) term.reserve();
   }
-  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  Index kept_bytes() const {
+    return sum_of_terms([](const BandProduct<T>& term) { return term.kept_bytes(); });
+  }
+  Index memory_size(Index columns) const {
+    return sum_of_terms([&](const BandProduct<T>& term) { return term.memory_size(columns); });
+  }
+  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y, T* memory) const {
+    std::vector<T*> memory_of;
+    for (const BandProduct<T>& term : terms_)
+      memory_of.push_back(std::exchange(memory, memory + term.memory_size(X.cols)));
     std::size_t begin = 0;
     if (terms_.front().sends()) {
-      terms_[begin++].multiply(alpha, X, beta, Y);
+      terms_[begin++].multiply(alpha, X, beta, Y, memory_of.front());
       beta = T(1);
     }
     std::vector<Request> requests;
     std::vector<BandTerm<Real<T>>> here;
     for (std::size_t k = begin; k < terms_.size(); ++k) {
-      requests.push_back(terms_[k].start(X));
+      requests.push_back(terms_[k].start(X, memory_of[k]));
       here.push_back({terms_[k].lines().weights(), terms_[k].extent()});
     }
     terms_.front().kernels().add_bands(alpha, here, X, beta, Y);
     for (std::size_t k = begin; k < terms_.size(); ++k)
-      terms_[k].finish(std::move(requests[k - begin]), alpha, X, T(1), Y);
+      terms_[k].finish(std::move(requests[k - begin]), alpha, X, T(1), Y, memory_of[k]);
   }
 
  private:
+  template <class Number>
+  Index sum_of_terms(const Number& number) const {
+    Index sum = 0;
+    for (const BandProduct<T>& term : terms_) sum += number(term);
+    return sum;
+  }
+
   std::vector<BandProduct<T>> terms_;
 };
 

@@ -87,6 +87,14 @@ class Kirchhoff final : public LibraryOperator<T> {
     return traces_->scratch_bytes(kind, columns) +
            ScratchStack::bytes_of<std::byte>(scratch_size(this->range().local_columns(columns)));
   }
+  /// The tables, and a column of one in either precision; numbers and places of points and traces.
+  Index do_kept_bytes(const Partition& columns) const override {
+    if (tables_.length == 0) count_ends();
+    const Index ends = sources_.count() + receivers_.count(), layers = tables_.terms + 1;
+    return block_ * (ends * layers * Index{sizeof(R)} + Index{sizeof(double) + sizeof(R)}) +
+           static_cast<Index>(points_.size() * sizeof(Index)) + tables_.traces * Index{sizeof(TraceColumns)} +
+           tables_.length * Index{sizeof(R)} + traces_->kept_bytes(columns);
+  }
   Index scratch_size(Index columns) const {
     if (columns == 0) return 0;
     if (tables_.length == 0) count_ends();

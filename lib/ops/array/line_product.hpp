@@ -29,6 +29,7 @@ Buffer<To> uploaded(const std::shared_ptr<Backend>& backend, const std::vector<F
 /// cut in the same way along the other dimensions. Lines has this rank's rows in the memory of a backend:
 ///
 ///   void reserve(backend)                   takes the memory
+///   Index kept_bytes()                      what it takes
 ///   void add(kernels, α, X, β, Y, extent)   Y ← α A X + β Y for the rows of the extent
 ///
 /// The shape of the whole matrix tells, for rows that follow each other:
@@ -62,24 +63,25 @@ class LineProduct {
     }));
   }
 
-  /// Makes room for the matrix, and for this partition of columns. Throws OutOfMemory on this rank alone.
-  void reserve(const Partition& columns) const {
-    const std::shared_ptr<Backend>& backend = from_.grid->backend();
-    lines_.reserve(backend);
-    if (!exchange_) return;
-    const Index local_columns = from_.local_columns(columns);
-    halo_.reserve(backend, halo_size() * local_columns + exchange_->memory_size(local_columns));
+  /// Makes room for the matrix. Throws OutOfMemory on this rank alone.
+  void reserve() const { lines_.reserve(from_.grid->backend()); }
+  Index kept_bytes() const { return lines_.kept_bytes(); }
+
+  /// How many elements of memory a product with so many of this rank's columns needs: for what the edges
+  /// need, and for what is exchanged for it.
+  Index memory_size(Index columns) const {
+    return exchange_ ? halo_size() * columns + exchange_->memory_size(columns) : 0;
   }
 
   /// Y ← α A X + β Y. Computes the rows that need only this rank's block while the others' data travel.
-  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
-    Request request = start(X);
+  void multiply(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y, T* memory) const {
+    Request request = start(X, memory);
     lines_.add(kernels(), alpha, X, beta, Y, extent_);
-    finish(std::move(request), alpha, X, beta, Y);
+    finish(std::move(request), alpha, X, beta, Y, memory);
   }
 
-  // The parts of a product: start() sends what other ranks need, the caller computes the rows of extent(),
-  // which need only this rank's block, and finish() computes the others.
+  // The parts of a product, with the same memory: start() sends what other ranks need, the caller computes
+  // the rows of extent(), which need only this rank's block, and finish() computes the others.
 
   /// Whether any rank needs data of another; the same on all ranks. If not, extent() has all rows.
   bool sends() const { return exchange_.has_value(); }
@@ -87,19 +89,19 @@ class LineProduct {
   const Lines& lines() const { return lines_; }
   const LineExtent& extent() const { return extent_; }
 
-  [[nodiscard]] Request start(MatrixView<const T> X) const {
-    return sends() ? exchange_->start_fetch(X, exchanged(X.cols)) : Request();
+  [[nodiscard]] Request start(MatrixView<const T> X, T* memory) const {
+    return sends() ? exchange_->start_fetch(X, memory + halo_size() * X.cols) : Request();
   }
-  void finish(Request request, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  void finish(Request request, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y, T* memory) const {
     if (!sends()) return;
     std::vector<MatrixView<T>> fetched;
     Index begin = 0;
     for (const Edge& edge : edges_) {
       const Index size = size_of(edge.needs);
-      fetched.push_back({halo_.data() + begin, size, X.cols});
+      fetched.push_back({memory + begin, size, X.cols});
       begin += size * X.cols;
     }
-    exchange_->finish_fetch(std::move(request), T(1), X, T(0), fetched, exchanged(X.cols));
+    exchange_->finish_fetch(std::move(request), T(1), X, T(0), fetched, memory + halo_size() * X.cols);
     for (std::size_t k = 0; k < edges_.size(); ++k) {
       LineExtent extent = extent_;
       extent.x_rows = edges_[k].needs[dim_];
@@ -115,7 +117,6 @@ class LineProduct {
     for (const Edge& edge : edges_) size += size_of(edge.needs);
     return size;
   }
-  T* exchanged(Index columns) const { return halo_.data() + halo_size() * columns; }
 
   /// Rows of a dimension, and the box that their product needs.
   struct Edge {
@@ -145,7 +146,6 @@ class LineProduct {
   LineExtent extent_;
   std::vector<Edge> edges_;
   std::optional<BoxExchange<T>> exchange_;
-  mutable Buffer<T> halo_;  // what the edges need, and what is exchanged for it
 };
 
 /// The operator of two such products: with a matrix, and with its transpose.
@@ -156,14 +156,26 @@ class LineOperator final : public LibraryOperator<T> {
       : LibraryOperator<T>(range, domain), forward_(std::move(forward)), adjoint_(std::move(adjoint)) {}
 
  private:
-  void do_reserve(Op op, const Partition& columns) const override {
-    (op == Op::none ? forward_ : adjoint_).reserve(columns);
+  void do_reserve(Op op, const Partition&) const override {
+    (op == Op::none ? forward_ : adjoint_).reserve();
+  }
+  Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
+    return ScratchStack::bytes_of<T>((kind == ProductKind::forward ? forward_ : adjoint_)
+                                         .memory_size(this->domain().local_columns(columns)));
+  }
+  Index do_kept_bytes(const Partition&) const override {
+    return forward_.kept_bytes() + adjoint_.kept_bytes();
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    forward_.multiply(alpha, X.local(), beta, Y.local());
+    multiply(forward_, alpha, X, beta, Y);
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    adjoint_.multiply(alpha, Y.local(), beta, X.local());
+    multiply(adjoint_, alpha, Y, beta, X);
+  }
+  static void multiply(const Product& product, T alpha, const ConstDistMatrix<T>& in, T beta,
+                       DistMatrix<T>& out) {
+    const ScratchArray<T> memory(*in.grid(), product.memory_size(in.local().cols));
+    product.multiply(alpha, in.local(), beta, out.local(), memory.data());
   }
   Product forward_, adjoint_;
 };

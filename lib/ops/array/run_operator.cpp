@@ -26,6 +26,10 @@ class RunLines {
     begin_ = std::move(begin);
     weights_ = std::move(weights);
   }
+  Index kept_bytes() const {
+    return static_cast<Index>((rows_.first().size() + rows_.begin().size()) * sizeof(Index) +
+                              rows_.weights().size() * sizeof(Real<T>));
+  }
   void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
            const LineExtent& extent) const {
     const RunWeights<Real<T>> A{rows_.rows(), weights_.size(), first_.data(), begin_.data(), weights_.data()};

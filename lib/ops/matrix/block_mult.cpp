@@ -13,7 +13,7 @@ template <Scalar T>
 class BlockMult final : public StationaryMatrix<T> {
  public:
   BlockMult(DistMatrix<T> A, const MatrixMultOptions& options)
-      : StationaryMatrix<T>({A.grid(), A.layout().rows, Axis::grid_rows},
+      : StationaryMatrix<T>(Algorithm::block, {A.grid(), A.layout().rows, Axis::grid_rows},
                             {A.grid(), A.layout().cols, Axis::grid_rows}, std::move(A), options),
         order_(reduction_order(options)) {}
 

@@ -48,6 +48,15 @@ RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row,
   return cost_of(ProductFormulas(shape, grid).normal_product(row, col), shape);
 }
 
+Index product_workspace_bytes(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
+                              int col, bool one_pass, Index panel) {
+  Index bytes = one_pass ? normal_product_cost(shape, grid, row, col).workspace_bytes : 0;
+  const auto of = [&](bool adjoint) {
+    return product_cost(algorithm, shape, grid, row, col, adjoint, panel).workspace_bytes;
+  };
+  return bytes + std::max(of(false), of(true));
+}
+
 RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to, ScalarType type,
                              int row, int col) {
   const RedistributionSizes sizes = redistribution_sizes(grid, from, to, row, col);

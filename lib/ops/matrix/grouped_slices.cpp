@@ -64,6 +64,16 @@ class GroupedSlices final : public LibraryOperator<T> {
     for (Slice& slice : slices_)
       product_->reserve(op, slice.A, models_of(slice), data_of(slice), columns.total());
   }
+  /// All slices have the same buffers.
+  Index do_kept_bytes(const Partition& columns) const override {
+    Index blocks = 0, buffers = 0;
+    for (const Slice& slice : slices_) {
+      const Index block = slice.A.kept_bytes(Algorithm::stationary_a, 0);
+      blocks += block;
+      buffers = std::max(buffers, slice.A.kept_bytes(Algorithm::stationary_a, columns.total()) - block);
+    }
+    return blocks + buffers;
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for (Slice& slice : slices_)
       product_->multiply(Op::none, alpha, slice.A, models_of(slice), data_of(slice),

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "local/products/packed_matrix.hpp"
 #include "ops/operator/library_operator.hpp"
@@ -41,6 +42,17 @@ class BlockProduct {
   mutable Buffer<T> padded_X_, padded_Y_;
 };
 
+/// The bytes that this rank keeps for products of a matrix with so many columns: its block, if it is not the
+/// caller's, and buffers.
+template <Scalar T>
+Index bytes_kept_for(Algorithm algorithm, const ConstDistMatrix<T>& A, bool block_is_callers, Index columns,
+                     bool one_pass, Index panel = 0) {
+  const ProcessGrid& grid = *A.grid();
+  return (block_is_callers ? 0 : A.local().size() * Index{sizeof(T)}) +
+         product_workspace_bytes(algorithm, {A.rows(), A.cols(), columns, scalar_type_of<T>}, grid.shape(),
+                                 grid.my_row(), grid.my_col(), one_pass, panel);
+}
+
 /// Whether blocks in this memory are packed from their first product on.
 inline bool stays_packed(const MatrixMultOptions& options, const Backend& backend) {
   return options.storage == Storage::packed && backend.memory_space() == MemorySpace::host;
@@ -64,6 +76,10 @@ class MatrixBlock {
   GivenMatrix<T>& given() { return A_; }
   /// If the block is packed, packs it anew after the caller has changed it.
   void renew_copies();
+  /// See bytes_kept_for(). A packed block is a copy of the caller's.
+  Index kept_bytes(Algorithm algorithm, Index columns) const {
+    return bytes_kept_for(algorithm, A_.matrix(), A_.is_callers() && !is_packed_, columns, is_packed_);
+  }
   /// See stays_packed(); the same on all ranks.
   bool is_packed() const { return is_packed_; }
 
@@ -98,10 +114,20 @@ class StationaryMatrix : public LibraryOperator<T>, public StoredMatrix {
   void renew_copies() const override { A_.renew_copies(); }
 
  protected:
-  StationaryMatrix(Space range, Space domain, DistMatrix<T>&& A, const MatrixMultOptions& options)
-      : LibraryOperator<T>(std::move(range), std::move(domain)), A_(std::move(A), options) {}
+  StationaryMatrix(Algorithm algorithm, Space range, Space domain, DistMatrix<T>&& A,
+                   const MatrixMultOptions& options)
+      : LibraryOperator<T>(std::move(range), std::move(domain)),
+        A_(std::move(A), options),
+        algorithm_(algorithm) {}
 
   mutable MatrixBlock<T> A_;
+
+ private:
+  Index do_kept_bytes(const Partition& columns) const override {
+    return A_.kept_bytes(algorithm_, columns.total());
+  }
+
+  Algorithm algorithm_;
 };
 
 }  // namespace gridlops

@@ -11,11 +11,14 @@
 namespace gridlops {
 
 template <Scalar T>
-PanelMult<T>::PanelMult(DistMatrix<T> A, bool column_stable, PanelPlan<T> for_A, PanelPlan<T> for_adjoint)
+PanelMult<T>::PanelMult(Algorithm algorithm, DistMatrix<T> A, const MatrixMultOptions& options,
+                        PanelPlan<T> for_A, PanelPlan<T> for_adjoint)
     : LibraryOperator<T>(range_in_blocks(A), domain_in_blocks(A)),
       A_(std::move(A)),
-      product_(A_.matrix().grid()->backend(), column_stable),
-      plans_{std::move(for_A), std::move(for_adjoint)} {}
+      product_(A_.matrix().grid()->backend(), options.column_stable),
+      plans_{std::move(for_A), std::move(for_adjoint)},
+      algorithm_(algorithm),
+      panel_(options.panel) {}
 
 template <Scalar T>
 void PanelMult<T>::do_connect(Op op) const {

@@ -35,7 +35,8 @@ template <Scalar T>
 class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
  public:
   /// Idle ranks have no plans.
-  PanelMult(DistMatrix<T> A, bool column_stable, PanelPlan<T> for_A = {}, PanelPlan<T> for_adjoint = {});
+  PanelMult(Algorithm algorithm, DistMatrix<T> A, const MatrixMultOptions& options, PanelPlan<T> for_A = {},
+            PanelPlan<T> for_adjoint = {});
 
   std::uint64_t hash() const override { return hash_of_block<T>(A_.matrix()); }
   void require_unchanged() const override { A_.require_unchanged(); }
@@ -45,6 +46,9 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
  private:
   void do_connect(Op op) const override;
   void do_reserve(Op op, const Partition& columns) const override;
+  Index do_kept_bytes(const Partition& columns) const override {
+    return bytes_kept_for(algorithm_, A_.matrix(), A_.is_callers(), columns.total(), false, panel_);
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(Op::none, alpha, X.local(), beta, Y.local());
   }
@@ -59,6 +63,8 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
   mutable GivenMatrix<T> A_;
   BlockProduct<T> product_;
   std::array<PanelPlan<T>, 2> plans_;
+  Algorithm algorithm_;
+  Index panel_;
 };
 
 }  // namespace gridlops

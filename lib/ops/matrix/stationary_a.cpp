@@ -15,7 +15,8 @@ template <Scalar T>
 class StationaryA final : public StationaryMatrix<T> {
  public:
   StationaryA(DistMatrix<T> A, const MatrixMultOptions& options)
-      : StationaryMatrix<T>(range_nested(A), domain_nested(A), std::move(A), options),
+      : StationaryMatrix<T>(Algorithm::stationary_a, range_nested(A), domain_nested(A), std::move(A),
+                            options),
         normal_product_(A_.backend(), reduction_order(options)) {
     if (A_.grid().is_member())
       product_ = std::make_unique<StationaryProduct<T>>(A_.grid(), reduction_order(options));

@@ -126,7 +126,8 @@ struct StationaryBSteps {
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options) {
   const ProcessGrid& grid = *A.grid();
-  if (!grid.is_member()) return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable);
+  if (!grid.is_member())
+    return std::make_shared<PanelMult<T>>(Algorithm::stationary_b, std::move(A), options);
   const std::shared_ptr<Backend>& backend = grid.backend();
   const Partition& R = A.layout().rows.partition;
   const Partition K = domain_in_blocks(A).rows.partition;
@@ -144,7 +145,7 @@ OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& optio
   const auto in_C = std::make_shared<PanelSum<T>>();
   const auto sum_of_Y =
       grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), backend, memory, reduction_order(options));
-  return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable,
+  return std::make_shared<PanelMult<T>>(Algorithm::stationary_b, std::move(A), options,
                                         PanelPlan<T>{steps, lookahead, forward, A_panels, X_panels, sum_of_Y},
                                         PanelPlan<T>{steps, lookahead, adjoint, A_panels, Y_panels, in_C});
 }

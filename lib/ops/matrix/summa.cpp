@@ -97,7 +97,7 @@ struct SummaSteps {
 template <Scalar T>
 OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   const ProcessGrid& grid = *A.grid();
-  if (!grid.is_member()) return std::make_shared<PanelMult<T>>(std::move(A), options.column_stable);
+  if (!grid.is_member()) return std::make_shared<PanelMult<T>>(Algorithm::summa, std::move(A), options);
   const std::shared_ptr<Backend>& backend = grid.backend();
   const bool reads_all = grid.comm().can_read_peers();
   const bool reads_row = grid.cols() > 1 && grid.row_comm().can_read_peers();
@@ -142,7 +142,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   if (reads_all) {
     const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, SourceBlock::of_product);
     return std::make_shared<PanelMult<T>>(
-        std::move(A), options.column_stable,
+        Algorithm::summa, std::move(A), options,
         PanelPlan<T>{forward.count(), lookahead, forward, A_panels, panels, in_C},
         PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, panels, in_C});
   }
@@ -152,7 +152,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   const auto sum_of_X =
       grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), backend, memory, reduction_order(options));
   return std::make_shared<PanelMult<T>>(
-      std::move(A), options.column_stable,
+      Algorithm::summa, std::move(A), options,
       PanelPlan<T>{forward.count(), lookahead, forward, A_panels, X_panels, in_C, &grid.comm()},
       PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, Y_panels, sum_of_X});
 }

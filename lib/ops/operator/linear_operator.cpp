@@ -151,6 +151,11 @@ Index LinearOperator<T>::scratch_bytes(ProductKind kind, const Partition& column
 }
 
 template <Scalar T>
+Index LinearOperator<T>::kept_bytes(const Partition& columns) const {
+  return domain_.grid->is_member() ? do_kept_bytes(columns) : 0;
+}
+
+template <Scalar T>
 auto LinearOperator<T>::preparation(ProductKind kind, Index scratch) const -> Preparation& {
   for (Preparation& before : prepared_)
     if (before.kind == kind && before.scratch == scratch) return before;

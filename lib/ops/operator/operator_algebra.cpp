@@ -33,6 +33,7 @@ class Adjoint final : public LibraryOperator<T> {
     return A_->scratch_bytes(kind == ProductKind::forward ? ProductKind::adjoint : ProductKind::forward,
                              columns);
   }
+  Index do_kept_bytes(const Partition& columns) const override { return A_->kept_bytes(columns); }
   OperatorPtr<T> A_;
 };
 
@@ -55,6 +56,7 @@ class Scaled final : public LibraryOperator<T> {
     return A_->scratch_bytes(kind, columns) +
            (kind == ProductKind::normal ? ScratchMatrix<T>::bytes(this->domain(), columns) : 0);
   }
+  Index do_kept_bytes(const Partition& columns) const override { return A_->kept_bytes(columns); }
   /// Multiplies P before the product, since AᴴA P without the factor may leave the range of T.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
@@ -95,6 +97,9 @@ class Sum final : public LibraryOperator<T> {
   Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     return std::max(A_->scratch_bytes(kind, columns), B_->scratch_bytes(kind, columns));
   }
+  Index do_kept_bytes(const Partition& columns) const override {
+    return A_->kept_bytes(columns) + B_->kept_bytes(columns);
+  }
   OperatorPtr<T> A_, B_;
 };
 
@@ -119,6 +124,9 @@ class Product final : public LibraryOperator<T> {
     if (kind != ProductKind::normal) return between + std::max(of_A, B_->scratch_bytes(kind, columns));
     return 3 * between + std::max({B_->scratch_bytes(ProductKind::forward, columns), of_A,
                                    B_->scratch_bytes(ProductKind::adjoint, columns)});
+  }
+  Index do_kept_bytes(const Partition& columns) const override {
+    return A_->kept_bytes(columns) + B_->kept_bytes(columns);
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     ScratchMatrix<T> between(B_->range(), X.layout().cols.partition);
@@ -208,6 +216,9 @@ class Diagonal final : public LibraryOperator<T> {
   void multiply(T alpha, bool conjugate_d, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
     out.grid()->backend()->template kernels<T>().diagonal_multiply(alpha, d_.local().data, conjugate_d,
                                                                    in.local(), beta, out.local());
+  }
+  Index do_kept_bytes(const Partition&) const override {
+    return d_.owns_block() ? d_.local().size() * Index{sizeof(T)} : 0;
   }
   DistMatrix<T> d_;
 };

@@ -83,6 +83,13 @@ Index most_scratch_bytes(const std::vector<OperatorPtr<T>>& operators, ProductKi
   return most;
 }
 
+template <Scalar T>
+Index all_kept_bytes(const std::vector<OperatorPtr<T>>& operators, const Partition& columns) {
+  Index all = 0;
+  for (const OperatorPtr<T>& op : operators) all += op->kept_bytes(columns);
+  return all;
+}
+
 /// how: for example "vertically"; sides: for example "domains", which must be the same.
 template <Scalar T>
 void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std::vector<Space>& spaces,
@@ -144,6 +151,7 @@ class VerticalStack final : public LibraryOperator<T> {
     return most_scratch_bytes(operators_, kind, columns) +
            (adds ? 2 * ScratchMatrix<T>::bytes(this->domain(), columns) : 0);
   }
+  Index do_kept_bytes(const Partition& columns) const override { return all_kept_bytes(operators_, columns); }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     for (std::size_t k = 0; k < operators_.size(); ++k) {
@@ -199,6 +207,7 @@ class BlockDiagonal final : public LibraryOperator<T> {
   Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     return most_scratch_bytes(operators_, kind, columns);
   }
+  Index do_kept_bytes(const Partition& columns) const override { return all_kept_bytes(operators_, columns); }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     for (std::size_t k = 0; k < operators_.size(); ++k) {

@@ -18,7 +18,9 @@ GivenMatrix<T>::GivenMatrix(DistMatrix<T> A) : A_(std::move(A)) {
 
 template <Scalar T>
 void GivenMatrix<T>::note_elements() {
-  if (check_level() == Check::all) hash_ = hash_of_block<T>(A_);
+  const MatrixView<const T> block = std::as_const(A_).local();
+  const bool is_there = block.data != nullptr || block.empty();
+  if (check_level() == Check::all && is_there) hash_ = hash_of_block<T>(A_);
 }
 
 template <Scalar T>
