@@ -40,8 +40,8 @@ GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& s
 /// col).
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
-/// Returns the scratch memory of an operator that has multiplied in both directions, which share it, and in
-/// one pass if it has that.
+/// Returns the scratch memory of an operator that has multiplied in both directions, and in one pass if it
+/// has that.
 GRIDLOPS_EXPORT Index product_workspace_bytes(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                               int row, int col, bool one_pass, Index panel = 0);
 

@@ -50,11 +50,11 @@ RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row,
 
 Index product_workspace_bytes(Algorithm algorithm, const ProductShape& shape, GridShape grid, int row,
                               int col, bool one_pass, Index panel) {
-  Index bytes = one_pass ? normal_product_cost(shape, grid, row, col).workspace_bytes : 0;
-  const auto of = [&](bool adjoint) {
-    return product_cost(algorithm, shape, grid, row, col, adjoint, panel).workspace_bytes;
-  };
-  return bytes + std::max(of(false), of(true));
+  if (shape.nrhs == 0) return 0;
+  const ProductFormulas formulas(shape, grid, panel);
+  return (formulas.workspace_of_both(algorithm, row, col) +
+          (one_pass ? formulas.normal_product(row, col).workspace : 0)) *
+         size_of(shape.type);
 }
 
 RankCost redistribution_cost(const ProcessGrid& grid, const Layout& from, const Layout& to, ScalarType type,

@@ -83,6 +83,14 @@ RankWork ProductFormulas::product(Algorithm algorithm, bool adjoint, int p, int 
   throw UsageError("'auto' is not an algorithm that has a cost; choose_algorithm() finds one that has");
 }
 
+Index ProductFormulas::workspace_of_both(Algorithm algorithm, int p, int q) const {
+  const Index workspace =
+      std::max(product(algorithm, false, p, q).workspace, product(algorithm, true, p, q).workspace);
+  // In stationary-a what is gathered shares memory in both directions, but sums do not.
+  if (algorithm != Algorithm::stationary_a) return workspace;
+  return workspace + std::max(P_ > 1 ? cols_.size(q) : 0, Q_ > 1 ? rows_.size(p) : 0) * r_;
+}
+
 RankWork ProductFormulas::block(bool adjoint, int p, int q) const {
   const Index m_q = balanced_part(m_, Q_, q).size, r_p = balanced_part(r_, P_, p).size;
   RankWork work;

@@ -41,6 +41,8 @@ class ProductFormulas {
   RankWork product(Algorithm algorithm, bool adjoint, int p, int q) const;
   /// The same for LinearOperator::normal_product() with a packed stationary_a.
   RankWork normal_product(int p, int q) const;
+  /// The workspace of an operator that has multiplied in both directions.
+  Index workspace_of_both(Algorithm algorithm, int p, int q) const;
 
   /// Whether the kernels read at the owner, instead of receiving, the data of such an exchange. `rows_share`
   /// and `columns_share` say whether the ranks of a grid row, or column, read each other's memory.
