@@ -350,15 +350,15 @@ void bind_penalties(py::module_ native) {
     for (const P& f : parts) pointers.push_back(f.ptr);
     return P{separable_sum<T>(spaces, std::move(pointers))};
   });
-  native.def("primal_dual",
-             [](const A& k, const P& f, const P& g, const M& B, M& X, const SolveOptions& common,
-                const std::optional<double>& tau, const std::optional<double>& sigma, M* Y) {
-               const PrimalDualOptions options{common, tau, sigma};
-               return report_of([&] {
-                 return primal_dual<T>(k.ptr, f.ptr, g.ptr, B.matrix, X.output(), options,
-                                       Y == nullptr ? nullptr : &Y->output());
-               });
-             });
+  native.def("primal_dual", [](const A& k, const P& f, const P& g, const M& B, M& X,
+                               const SolveOptions& common, const std::optional<double>& tau,
+                               const std::optional<double>& sigma, double theta, bool dual_guess, M* Y) {
+    const PrimalDualOptions options{common, tau, sigma, theta, dual_guess};
+    return report_of([&] {
+      return primal_dual<T>(k.ptr, f.ptr, g.ptr, B.matrix, X.output(), options,
+                            Y == nullptr ? nullptr : &Y->output());
+    });
+  });
   native.def("admm",
              [](const A& a, const A& l, const Proximal<T>& g, const M& B, M& X, const SolveOptions& common,
                 double tau, Index inner_iterations, double inner_tolerance) {

@@ -367,6 +367,47 @@ def test_isotropic_total_variation_against_its_dual():
         assert found is None or abs(found - (b - x)).max() < 1e-7
 
 
+def test_the_primal_dual_method_with_theta_and_y0():
+    """Its iterates, by the conjugate of f itself, which a projection is, and complex numbers; and what it goes on from."""
+    m, n, nrhs, steps, sigma, tau, mu = 11, 7, 3, 9, 0.6, 0.2, 0.15
+    rng = np.random.default_rng(8)
+    A, B, X0, Y0 = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape) for shape in ((m, n), (m, nrhs), (n, nrhs), (m, nrhs)))
+    A /= np.linalg.norm(A, 2) * np.sqrt(tau * mu)
+
+    def iterate(theta, y):
+        x = ahead = X0
+        for _ in range(steps):
+            y = y + mu * (A @ ahead - B)
+            y = y / np.maximum(1, abs(y) / sigma)
+            v = x - tau * A.conj().T @ y
+            x, last = np.clip(v.real, -0.4, 0.4) + 1j * np.clip(v.imag, -0.4, 0.4), x
+            ahead = x + theta * (x - last)
+        return x, y
+
+    f, g = gl.threshold_penalty("soft", sigma, complex), gl.box(-0.4, 0.4, complex)
+    for grid in grids():
+        op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n), complex).scatter(A))
+        b, x0, y0 = (gl.zeros(space, nrhs, complex).scatter(array) for space, array in ((op.range, B), (op.domain, X0), (op.range, Y0)))
+        dual = gl.zeros(op.range, nrhs, complex)
+        for theta in (0, 0.5, 1):
+            for begun, guess in ((0 * Y0, None), (Y0, y0), (Y0, dual)):
+                dual.scatter(Y0)  # which counts for nothing where it is no guess
+                X, report = gl.primal_dual(op, f, g, b, x0, y0=guess, theta=theta, tau=tau, sigma=mu, dual=dual, tolerance=0, max_iterations=steps)
+                for found, expected in zip((X.gather(), dual.gather()), iterate(theta, begun)):
+                    assert found is None or abs(found - expected).max() < 1e-12, (theta, abs(found - expected).max())
+            assert (y0.local == block_of(y0, Y0)).all()
+            X, report = gl.primal_dual(op, f, g, b, dual=dual, theta=theta or 1, tau=tau, sigma=mu, tolerance=1e-6, max_iterations=20000)
+            assert not grid.is_member or report["reasons"] == ["converged"] * nrhs
+            X, report = gl.primal_dual(op, f, g, b, X, y0=dual, theta=theta, tau=tau, sigma=mu, tolerance=1e-6)
+            assert not grid.is_member or (report["reasons"] == ["converged"] * nrhs and report["iterations"] == 0)
+        for theta in (-0.1, 1.5, np.nan):
+            expect_error(gl.UsageError, lambda: gl.primal_dual(op, f, g, b, theta=theta), "theta", str(theta))  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.primal_dual(op, f, g, b, y0=x0), f"{n} x {nrhs}")  # noqa: B023
+    if COMM.size == 1:
+        X, _ = gl.primal_dual(op, f, g, B, X0, y0=Y0, theta=0.5, tau=tau, sigma=mu, tolerance=0, max_iterations=steps)
+        assert abs(X - iterate(0.5, Y0)[0]).max() < 1e-12
+
+
 def test_real_transforms_of_lines_of_every_size():
     sizes = np.array([1e4, 1, np.nan, 1e-4, 1, 1e8])[:, None]
     for n in (1, 2, 7, 8, 45, 64, 500, 1001, 1024):

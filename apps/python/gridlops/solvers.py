@@ -398,16 +398,24 @@ def admm(A: Operator, L: Operator, g: Proximal, B: Columns, x0: Columns | None =
         A.native, L.native, g.native, b, x, how, tau, inner_iterations, inner_tolerance))
 
 
-def primal_dual(K: Operator, f: Proximal, g: Proximal, B: Columns, x0: Columns | None = None, *, tau: float | None = None,
-                sigma: float | None = None, dual: Matrix | None = None, out: Matrix | None = None,
-                options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+def primal_dual(K: Operator, f: Proximal, g: Proximal, B: Columns, x0: Columns | None = None, *, y0: Columns | None = None,
+                tau: float | None = None, sigma: float | None = None, theta: float = 1, dual: Matrix | None = None,
+                out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Minimises f(K xⱼ − bⱼ) + g(xⱼ) by the primal-dual method of Chambolle and Pock. Collective.
 
-    The steps need τσ‖K‖² ≤ 1; a step that is not given is chosen. ``dual`` receives the dual solutions, in the range of K.
+    The steps need τσ‖K‖² ≤ 1; a step that is not given is chosen. θ, from 0 to 1, is that of x̄ = x₊ + θ(x₊ − x); below 1/2
+    the method may not converge. ``dual`` receives the dual solutions, in the range of K. ``y0``, which may be ``dual``,
+    has those to start from.
     """
     same_type(K, f, g, *(() if dual is None else (dual,)))
-    return solved(K, B, x0, out, options, changes, lambda native, b, x, how: native.primal_dual(
-        K.native, f.native, g.native, b, x, how, tau, sigma, None if dual is None else dual.native))
+    guess = K.range.whole_on_one_rank(y0, K.dtype) if isinstance(y0, np.ndarray) else y0
+
+    def solve_by(native: Any, b: Any, x: Any, how: Any) -> Any:
+        Y = dual if guess is None else _solution(K.H, Matrix.of(K.grid, K.dtype, b, K.range), guess, dual)
+        return native.primal_dual(K.native, f.native, g.native, b, x, how, tau, sigma, theta, guess is not None,
+                                  None if Y is None else Y.native)
+
+    return solved(K, B, x0, out, options, changes, solve_by)
 
 
 #: ε²‖R x − d‖²: (R, ε) or (R, ε, d).

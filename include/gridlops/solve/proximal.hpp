@@ -190,13 +190,21 @@ struct PrimalDualOptions {
   /// are 1/‖K‖ if none is given, where ‖K‖ is 1.02 times what estimate_norm() finds. The fastest ratio τ/σ is
   /// about that of ‖x‖² to ‖y‖².
   std::optional<double> tau{}, sigma{};
+  /// 0 ≤ θ ≤ 1. The method is proved to converge for θ = 1 (Chambolle, Pock 2011, theorem 1), and for θ > 1/2
+  /// (Banert, Upadhyaya, Giselsson 2023). With θ = 0, the method of Arrow and Hurwicz, it may go round for
+  /// ever (He, You, Yuan, SIAM J. Imaging Sci. 7, 2014). The convergence test does not depend on θ.
+  double theta = 1;
+  /// Start from the y in Y, which must not be null; otherwise start from y = 0 and overwrite Y. With the x
+  /// and the y of an earlier call the method goes on from where that call ended. A restart takes the y of its
+  /// checkpoint.
+  bool dual_guess = false;
 };
 
 /// Minimises f(K xⱼ − bⱼ) + g(xⱼ) for every column j, with convex f and g, by the primal-dual method of
 /// Chambolle and Pock (A first-order primal-dual algorithm for convex problems with applications to imaging,
-/// J. Math. Imaging Vision 40, 2011, algorithm 1 with θ = 1), starting from y = 0:
+/// J. Math. Imaging Vision 40, 2011, algorithm 1), starting from x̄ = x:
 ///
-///   y₊ = prox_σf*(y + σ(K x̄ − b))    x₊ = prox_τg(x − τ Kᴴy₊)    x̄₊ = 2x₊ − x
+///   y₊ = prox_σf*(y + σ(K x̄ − b))    x₊ = prox_τg(x − τ Kᴴy₊)    x̄₊ = x₊ + θ(x₊ − x)
 ///
 /// With K = [A; L], b = [d; 0] and a separable_sum() for f this is least squares with any penalty of L x, and
 /// needs no inner solver. Each column has its own convergence test, verdict and history (collective over the
@@ -216,9 +224,10 @@ struct PrimalDualOptions {
 /// of that step, which is τ‖Kᴴy + s‖ away. The tested norm is the larger of the two residuals, relative to
 /// those bounds, and at most 1. The residual norm is ‖K x − b‖, and the normal residual norm ‖Kᴴy + s‖.
 ///
-/// An iteration takes one reduction, and one product each with K and Kᴴ. B: in K.range(); X: in K.domain(),
-/// same column partition. Y: receives y, with the layout of B; null: y stays inside. Throws ShapeError or
-/// UsageError on all ranks; if both steps are given and τσ‖K‖² > 1, after the products that estimate ‖K‖.
+/// An iteration takes one reduction, and one product each with K and Kᴴ; a start from a guess takes one more
+/// with Kᴴ. B: in K.range(); X: in K.domain(), same column partition. Y: receives y, with the layout of B;
+/// null: y stays inside. Throws ShapeError or UsageError on all ranks; if both steps are given and τσ‖K‖² >
+/// 1, after the products that estimate ‖K‖.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport primal_dual(OperatorPtr<T> K, ProximalPtr<T> f, ProximalPtr<T> g,
                                         const ConstDistMatrix<T>& B, DistMatrix<T>& X,

@@ -18,13 +18,13 @@ namespace gridlops {
 
 namespace {
 
-/// The primal-dual method (Chambolle, Pock 2011, algorithm 1 with θ = 1) for many right-hand sides at once,
-/// with r = K x − b, its value r̄ at the extrapolated x̄, and prox_σf* by Moreau's decomposition:
+/// The primal-dual method (Chambolle, Pock 2011, algorithm 1) for many right-hand sides at once, with r = K x
+/// − b, its value r̄ at the extrapolated x̄, and prox_σf* by Moreau's decomposition:
 ///
-///   u = prox_{f/σ}(r̄ + y/σ)    y₊ = y + σ(r̄ − u)    x₊ = prox_τg(x − τ Kᴴy₊)    x̄ = 2x₊ − x
+///   u = prox_{f/σ}(r̄ + y/σ)    y₊ = y + σ(r̄ − u)    x₊ = prox_τg(x − τ Kᴴy₊)    x̄₊ = x₊ + θ(x₊ − x)
 ///
-/// The maps make y₊ a subgradient of f at u, and s = (x − x₊)/τ − Kᴴy₊ one of g at x₊. So x₊ is optimal if
-/// r₊ = u and Kᴴy₊ + s = (x − x₊)/τ = 0.
+/// Whatever r̄, and so θ, the maps make y₊ a subgradient of f at u, and s = (x − x₊)/τ − Kᴴy₊ one of g at x₊.
+/// So x₊ is optimal if r₊ = u and Kᴴy₊ + s = (x − x₊)/τ = 0.
 template <Scalar T>
 class PrimalDual final : public ColumnMethod<T> {
  public:
@@ -66,7 +66,7 @@ class PrimalDual final : public ColumnMethod<T> {
   }
 
   void start(ColumnRun<T>& run) override {
-    y.set_zero();
+    if (!given_.dual_guess) y.set_zero();
     run.copy_data(r);
     data_norm = sqrt(run.sum(norm2(r))[0]);
     compute_residual(run, x, r);
@@ -74,6 +74,7 @@ class PrimalDual final : public ColumnMethod<T> {
     const Residuals first = step_and_residuals(run, r);
     first_primal = first.primal;
     first_dual = first.dual;
+    if (given_.dual_guess || !run.begins_from_data()) step_from_zero(run);
     run.set_norms({.tested = tested_norms(first),
                    .residual = first.r,
                    .x = first.x,
@@ -89,7 +90,7 @@ class PrimalDual final : public ColumnMethod<T> {
     if (run.ends()) return;
     copy(r_next, r_bar);
     r_bar -= r;
-    r_bar += r_next;  // K(2x₊ − x) − b
+    update(xpby(r_next, given_.theta, r_bar));  // K(x₊ + θ(x₊ − x)) − b
     copy(r_next, r);
     copy(x_next, x);
     copy(y_next, y);
@@ -122,7 +123,8 @@ class PrimalDual final : public ColumnMethod<T> {
     return {.name = "primal-dual",
             .test = ToleranceTest::own,
             .parameters = message(f.describe(), " and ", g.describe(), ", tau ", text(options.tau),
-                                  ", sigma ", text(options.sigma))};
+                                  ", sigma ", text(options.sigma), ", theta ", options.theta,
+                                  options.dual_guess ? ", from a guess of y" : "")};
   }
 
   /// ‖r − u‖, ‖Kᴴy + s‖, and the norms of r, x and y.
@@ -152,6 +154,21 @@ class PrimalDual final : public ColumnMethod<T> {
   Residuals step_and_residuals(ColumnRun<T>& run, const ConstDistMatrix<T>& residual) {
     take_step(residual);
     return sum_residuals(run, x, residual);
+  }
+
+  /// Sets the first residuals to those of a step from x = 0 and y = 0. Those of a guess may be rounding.
+  void step_from_zero(ColumnRun<T>& run) {
+    run.copy_data(r_next);
+    r_next *= -1;
+    copy(r_next, u);
+    f.prox(1 / sigma, u);
+    update(xpby(r_next, -1, u));  // r − u, and y₊ = σ(r − u)
+    K->apply_adjoint(-1, u, 0, x_next);
+    x_next *= tau * sigma;
+    g.prox(tau, x_next);
+    const auto [pp, xx] = run.sum(norm2(u), norm2(x_next));
+    first_primal = sqrt(pp);
+    first_dual = 1 / tau * sqrt(xx);
   }
 
   /// The norms after take_step(), for the model `of` with this residual K x − b. Overwrites u and the
@@ -191,7 +208,7 @@ class PrimalDual final : public ColumnMethod<T> {
   const PrimalDualOptions given_;
   double tau = 1, sigma = 1, norm_K = 0;
   DistMatrix<T> x, y, r, r_bar, u, y_next, r_next, x_next, gradient;
-  ColumnScalars data_norm, first_primal, first_dual;  // ‖b‖, and residuals of the first step
+  ColumnScalars data_norm, first_primal, first_dual;  // ‖b‖, and residuals of the first step from 0
 };
 
 void require_step(const char* name, const std::optional<double>& step) {
@@ -208,6 +225,10 @@ SolveReport primal_dual(OperatorPtr<T> K, ProximalPtr<T> f, ProximalPtr<T> g, co
     agreement.on("a matrix for the dual solution", Y != nullptr);
     require_step("tau", options.tau);
     require_step("sigma", options.sigma);
+    require<UsageError>(options.theta >= 0 && options.theta <= 1, "primal_dual: theta is ", options.theta,
+                        "; it must be from 0 to 1");
+    require<UsageError>(!options.dual_guess || Y != nullptr,
+                        "primal_dual: dual_guess is set, but there is no matrix that holds the guess");
     f->require_any_columns(B.cols(), "primal_dual");
     g->require_any_columns(B.cols(), "primal_dual");
     if (Y != nullptr) {

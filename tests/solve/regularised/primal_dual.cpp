@@ -6,9 +6,11 @@
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/array_operators.hpp"
+#include "gridlops/solve/checkpoint.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/sparse_solver.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "io/npy_files.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"
 #include "support/solution_checks.hpp"
@@ -109,19 +111,23 @@ TEST_CASE("What the primal-dual method calls converged is the optimum, whatever 
     struct Steps {
       std::optional<double> tau, sigma;
       bool is_fast;
+      double theta = 1;
     };
-    for (const Steps& steps : {Steps{{}, {}, true}, Steps{10, {}, true}, Steps{{}, 0.8, true},
-                               Steps{0.5, 0.5, true}, Steps{1e-4, {}, false}, Steps{{}, 1e-4, false},
-                               Steps{1e-9, 1e-9, false}, Steps{1e-20, {}, false}, Steps{1e-9, 1.0, false}}) {
+    for (const Steps& steps :
+         {Steps{{}, {}, true}, Steps{10, {}, true}, Steps{{}, 0.8, true}, Steps{0.5, 0.5, true},
+          Steps{1e-4, {}, false}, Steps{{}, 1e-4, false}, Steps{1e-9, 1e-9, false}, Steps{1e-20, {}, false},
+          Steps{1e-9, 1.0, false}, Steps{{}, {}, true, 0}, Steps{{}, {}, true, 0.5},
+          Steps{1e-4, {}, false, 0}, Steps{1e-20, {}, false, 0.5}}) {
       PrimalDualOptions options = at_most(steps.is_fast ? 1000 : 60, tolerance);
       options.tau = steps.tau;
       options.sigma = steps.sigma;
+      options.theta = steps.theta;
       const SolveReport report = primal_dual(A, f, g, B, X, options, &Y);
       const LassoValues found = lasso_values<double>(*A, lambda, B, X, Y);
       if (!grid->is_member()) continue;
       for (std::size_t j = 0; j < found.objectives.size(); ++j) {
-        CAPTURE(lambda, steps.tau.value_or(0), steps.sigma.value_or(0), j, found.objectives[j], least[j],
-                report.columns[j].tested_norm);
+        CAPTURE(lambda, steps.tau.value_or(0), steps.sigma.value_or(0), steps.theta, j, found.objectives[j],
+                least[j], report.columns[j].tested_norm);
         const bool converged = report.columns[j].reason == StopReason::converged;
         CHECK(report.columns[j].reason != StopReason::stagnated);
         // The residuals change the objective by T times products of norms of about its size.
@@ -189,6 +195,117 @@ TEMPLATE_TEST_CASE(
       const std::vector<T> y = everywhere(alone);
       for (std::size_t i = 0; i < y.size(); ++i)
         CHECK(std::abs(y[i] - x[i + static_cast<std::size_t>(rows * cols)]) <= 1e-9);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Iterates of the primal-dual method follow a recurrence with θ, from any x and y",
+                   "[primal_dual]", double, std::complex<double>) {
+  using T = TestType;
+  // With g = 0 and f = 0 at 0, else ∞, the errors e = x − b/k obey, with a = τσk², eₙ₊₁ = (2 − a(1 + θ))eₙ −
+  // (1 − aθ)eₙ₋₁ from e₁ = (1 − a)e₀ − τk y₀, and τk yₙ₊₁ = eₙ − eₙ₊₁.
+  constexpr double k = 2, tau = 0.25, sigma = 0.5, a = tau * sigma * k * k;
+  const Element<T> b = random_elements<T>(1), x = random_elements<T>(2), y = random_elements<T>(3);
+  for (const GridPtr& grid : compact_grids()) {
+    const Space space = array_space(grid, {4, 3}, 0);
+    const OperatorPtr<T> K = scale(T(k), identity<T>(space));
+    const DistMatrix<T> B = filled(grid, space.layout(nrhs), b);
+    for (const double theta : {0.0, 0.5, 1.0}) {
+      for (const bool dual_guess : {false, true}) {
+        for (const Index steps : {1, 2, 7}) {
+          PrimalDualOptions options = at_most(steps, 0);
+          options.common.initial_guess = true;
+          options.tau = tau;
+          options.sigma = sigma;
+          options.theta = theta;
+          options.dual_guess = dual_guess;
+          DistMatrix<T> X = filled(grid, space.layout(nrhs), x), Y = filled(grid, space.layout(nrhs), y);
+          const SolveReport report = primal_dual(K, box<T>(0, 0), quadratic<T>(0), B, X, options, &Y);
+          if (!grid->is_member()) continue;
+          check_same_everywhere(report, grid->comm());
+          const std::vector<T> found_x = everywhere(X), found_y = everywhere(Y);
+          CAPTURE(theta, dual_guess, steps);
+          for (Index j = 0; j < nrhs; ++j) {
+            CHECK(report.columns[static_cast<std::size_t>(j)].iterations == steps);
+            for (Index i = 0; i < space.dimension(); ++i) {
+              T e = x(i, j) - b(i, j) / k, next = (1 - a) * e - tau * k * (dual_guess ? y(i, j) : T(0));
+              for (Index step = 1; step < steps; ++step) {
+                const T after = (2 - a * (1 + theta)) * next - (1 - a * theta) * e;
+                e = next;
+                next = after;
+              }
+              const auto place = static_cast<std::size_t>(i + j * space.dimension());
+              CHECK(std::abs(found_x[place] - (b(i, j) / k + next)) <= 1e-14);
+              CHECK(std::abs(found_y[place] - (e - next) / (tau * k)) <= 1e-14);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Where the primal-dual method without over-relaxation goes round for ever, no verdict hides it",
+          "[primal_dual]") {
+  // In the recurrence of the test above a = 1 and θ = 0 make eₙ₊₁ = eₙ − eₙ₋₁, which returns after 6 steps.
+  const auto b = [](Index i, Index j) { return 2 * small_integer<double>(1, i, j) + 1; };
+  const auto x = [](Index i, Index j) { return small_integer<double>(2, i, j); };
+  for (const GridPtr& grid : compact_grids()) {
+    const Space space = array_space(grid, {5}, 0);
+    const DistMatrix<double> B = filled(grid, space.layout(nrhs), b);
+    const std::vector<double> begun = everywhere(filled(grid, space.layout(nrhs), x));
+    for (const double theta : {0.0, 1.0}) {
+      DistMatrix<double> X = filled(grid, space.layout(nrhs), x);
+      PrimalDualOptions options = at_most(600, 1e-8);
+      options.common.initial_guess = true;
+      options.tau = options.sigma = 0.5;
+      options.theta = theta;
+      const SolveReport report = primal_dual(scale(2.0, identity<double>(space)), box<double>(0, 0),
+                                             quadratic<double>(0), B, X, options);
+      if (!grid->is_member()) continue;
+      for (const ColumnReport& column : report.columns)
+        CHECK(column.reason == (theta == 0 ? StopReason::iteration_limit : StopReason::converged));
+      if (theta == 0) CHECK(everywhere(X) == begun);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("What begins with the x and the y of a solve has converged at once", "[primal_dual]",
+                   double, std::complex<double>) {
+  using T = TestType;
+  for (const GridPtr& grid : compact_grids()) {
+    const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<T>(m, n, geometric(n, 3)));
+    const DistMatrix<T> B = filled(grid, A->range().layout(nrhs), random_elements<T>(4));
+    const Layout one_column{A->domain().rows, {Axis::uncut, Partition::balanced(1, 1)}};
+    DistMatrix<T> c = filled(grid, one_column, random_elements<T>(5)), none(grid, B.layout());
+    none.set_zero();
+    struct Case {
+      const char* name;
+      ProximalPtr<T> f, g;
+      const DistMatrix<T>& b;
+    };
+    for (const Case& problem :
+         {Case{"lasso", quadratic<T>(1), threshold_penalty<T>(Threshold::soft, 0.1), B},
+          Case{"absolute values", threshold_penalty<T>(Threshold::soft), quadratic<T>(1), B},
+          Case{"bounds that do not matter, so y is 0", box<T>(-99, 99), quadratic<T>(1, std::move(c)), none},
+          Case{"x is 0", quadratic<T>(1), threshold_penalty<T>(Threshold::soft, 1e3), B}}) {
+      for (const double theta : {0.5, 1.0}) {
+        PrimalDualOptions options = at_most(3000, 1e-10);
+        options.theta = theta;
+        DistMatrix<T> X(grid, A->domain().layout(nrhs)), Y(grid, B.layout());
+        const SolveReport report = primal_dual<T>(A, problem.f, problem.g, problem.b, X, options, &Y);
+        const std::vector<T> x = everywhere(X), y = everywhere(Y);
+        options.common.initial_guess = true;
+        options.dual_guess = true;
+        const SolveReport again = primal_dual<T>(A, problem.f, problem.g, problem.b, X, options, &Y);
+        if (!grid->is_member()) continue;
+        CAPTURE(problem.name, theta);
+        check_all_converged(report, grid);
+        check_all_converged(again, grid);
+        CHECK(again.iterations == 0);
+        CHECK(everywhere(X) == x);
+        CHECK(everywhere(Y) == y);
+      }
     }
   }
 }
@@ -298,6 +415,46 @@ TEMPLATE_LIST_TEST_CASE("The primal-dual method takes odd columns, guesses and b
   }
 }
 
+TEST_CASE(
+    "A restart of the primal-dual method refuses another θ and another start of y, and takes the saved y",
+    "[primal_dual]") {
+  for (const GridPtr& grid : compact_grids()) {
+    const ScratchFolder folder;  // of all ranks
+    if (!grid->is_member()) continue;
+    const auto A = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(m, n, geometric(n, 3)));
+    const DistMatrix<double> B = filled(grid, A->range().layout(nrhs), random_elements<double>(4));
+    DistMatrix<double> X(grid, A->domain().layout(nrhs)), whole_X(grid, X.layout()), Y(grid, B.layout()),
+        whole_Y(grid, B.layout());
+    PrimalDualOptions options = at_most(8, 0);
+    options.common.column_stable = true;
+    options.common.batch = 2;
+    options.theta = 0.5;
+    options.dual_guess = true;
+    const auto run = [&](DistMatrix<double>& x, DistMatrix<double>& y) {
+      primal_dual(A, quadratic<double>(1), threshold_penalty<double>(Threshold::soft, 0.1), B, x, options,
+                  &y);
+    };
+    for (DistMatrix<double>* guess : {&Y, &whole_Y}) guess->fill(random_elements<double>(5));
+    run(whole_X, whole_Y);
+    Index iteration = 0;
+    options.common.checkpoint.directory = folder.file("saved");
+    options.common.checkpoint.requested = [&iteration] { return ++iteration == 3; };
+    REQUIRE_THROWS_AS(run(X, Y), Suspended);
+    options.common.checkpoint.requested = {};
+    options.common.checkpoint.restart = options.common.checkpoint.directory;
+    for (DistMatrix<double>* forgotten : {&X, &Y}) forgotten->set_zero();
+    options.theta = 1;
+    CHECK(contains(message_of<InputError>([&] { run(X, Y); }), "theta 0.5"));
+    options.theta = 0.5;
+    options.dual_guess = false;
+    CHECK(contains(message_of<InputError>([&] { run(X, Y); }), "from a guess of y"));
+    options.dual_guess = true;
+    run(X, Y);
+    CHECK(relative_difference(everywhere(X), everywhere(whole_X)) <= 1e-14);
+    CHECK(relative_difference(everywhere(Y), everywhere(whole_Y)) <= 1e-14);
+  }
+}
+
 TEST_CASE("Wrong arguments of the primal-dual method are refused on all ranks", "[primal_dual]") {
   for (const GridPtr& grid : compact_grids()) {
     const Space space = array_space(grid, {6}, 0), other = array_space(grid, {7}, 0);
@@ -314,6 +471,15 @@ TEST_CASE("Wrong arguments of the primal-dual method are refused on all ranks", 
     CHECK_THROWS_AS(primal_dual(I, f, g, B, X, with(0, {})), UsageError);
     CHECK_THROWS_AS(primal_dual(I, f, g, B, X, with({}, -1)), UsageError);
     CHECK_THROWS_AS(primal_dual(I, f, g, B, X, with(infinity, {})), UsageError);
+    for (const double theta : {-0.25, 1.25, std::nan("")}) {
+      PrimalDualOptions relaxed;
+      relaxed.theta = theta;
+      const std::string text = message_of<UsageError>([&] { primal_dual(I, f, g, B, X, relaxed); });
+      CHECK(contains(text, std::isnan(theta) ? "nan" : theta < 0 ? "-0.25" : "1.25"));
+    }
+    PrimalDualOptions guessed;
+    guessed.dual_guess = true;
+    CHECK_THROWS_AS(primal_dual(I, f, g, B, X, guessed), UsageError);
     CHECK_THROWS_AS(primal_dual(I, f, l2_misfit(I, B), B, X), UsageError);
     CHECK_THROWS_AS(primal_dual(I, l2_misfit(I, B), g, B, X), UsageError);
     CHECK_THROWS_AS(primal_dual(I, f, g, B, wrong), ShapeError);
