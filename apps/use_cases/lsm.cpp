@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/kirchhoff.hpp"
@@ -19,8 +24,10 @@ namespace {
 struct LsmArguments {
   UseCaseArguments common;
   Index nx = 81, nz = 60;
-  double origin = 0, spacing = 4, velocity = 1000;
+  std::optional<Index> ny{};  ///< in three dimensions
+  double origin = 0, origin_y = 0, spacing = 4, velocity = 1000;
   Index sources = 10, receivers = 11;
+  std::optional<Index> pairs{};   ///< own data: traces of single pairs of a source and a receiver
   double first = 40, last = 284;  ///< where the lines of sources and receivers begin and end
   double source_depth = 10, receiver_depth = 20;
   Index samples = 651, half_wavelet = 40;
@@ -28,11 +35,19 @@ struct LsmArguments {
   std::string data, geometry, wavelet;  ///< names of arrays; empty: generated
 
   bool has_own_data() const { return !data.empty(); }
+  /// The sizes of an image, and those of the data.
+  std::vector<Index> image_sizes() const {
+    return ny ? std::vector<Index>{nx, *ny, nz} : std::vector<Index>{nx, nz};
+  }
+  std::vector<Index> data_sizes() const {
+    return pairs ? std::vector<Index>{*pairs, samples} : std::vector<Index>{sources, receivers, samples};
+  }
 };
 
-/// Where the traces were recorded.
+/// Where the traces were recorded: those of all sources at all receivers, unless each has ends of its own.
 struct Survey {
   std::vector<Position> sources, receivers;
+  std::function<TraceEnds(Index trace)> ends{};
 };
 
 /// This many points along x, evenly spaced, at one depth.
@@ -46,22 +61,67 @@ std::vector<Position> line(Index count, const LsmArguments& arguments, double de
   return positions;
 }
 
+/// Numbers each position by its place among those before, and adds it there if it is new.
+class Numbering {
+ public:
+  Index number_of(const Position& position) {
+    const auto [place, is_new] = numbers_.emplace(position, std::ssize(positions_));
+    if (is_new) positions_.push_back(position);
+    return place->second;
+  }
+  std::vector<Position> take() { return std::move(positions_); }
+
+ private:
+  std::map<Position, Index> numbers_;
+  std::vector<Position> positions_;
+};
+
+/// Several coordinates of a row, from column `first` on.
+Position position_in(const Table& table, Index row, Index first, Index count) {
+  Position position;
+  for (Index k = first; k < first + count; ++k) position.push_back(table(row, k));
+  return position;
+}
+
+/// The survey in a table of positions: with a row for each source, and then for each receiver, or, if data
+/// are traces of pairs, for each trace.
+Survey survey_in(const LsmArguments& arguments, const Table& table) {
+  const Index coordinates = std::ssize(arguments.image_sizes());
+  const char* const names = coordinates == 3 ? "x, y and depth" : "x and depth";
+  Survey survey;
+  if (arguments.pairs) {
+    if (table.rows != *arguments.pairs || table.cols != 2 * coordinates)
+      throw InputError(
+          fmt::format("{} is {} x {}, but the geometry of {} traces is {} x {}: {} of the source "
+                      "of each trace, and then of its receiver",
+                      arguments.geometry, table.rows, table.cols, *arguments.pairs, *arguments.pairs,
+                      2 * coordinates, names));
+    Numbering sources, receivers;
+    std::vector<TraceEnds> ends;
+    for (Index i = 0; i < table.rows; ++i)
+      ends.push_back({sources.number_of(position_in(table, i, 0, coordinates)),
+                      receivers.number_of(position_in(table, i, coordinates, coordinates))});
+    return {sources.take(), receivers.take(),
+            [ends = std::move(ends)](Index trace) { return ends[static_cast<std::size_t>(trace)]; }};
+  }
+  if (table.rows != arguments.sources + arguments.receivers || table.cols != coordinates)
+    throw InputError(
+        fmt::format("{} is {} x {}, but the geometry of {} sources and {} receivers is {} x {}: {} of each "
+                    "source, then of each receiver",
+                    arguments.geometry, table.rows, table.cols, arguments.sources, arguments.receivers,
+                    arguments.sources + arguments.receivers, coordinates, names));
+  for (Index i = 0; i < table.rows; ++i)
+    (i < arguments.sources ? survey.sources : survey.receivers)
+        .push_back(position_in(table, i, 0, coordinates));
+  return survey;
+}
+
 /// The positions of the user's own survey, or those of the generated one (collective over the grid).
 Survey survey_of(const LsmArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid) {
   if (arguments.geometry.empty())
     return {line(arguments.sources, arguments, arguments.source_depth),
             line(arguments.receivers, arguments, arguments.receiver_depth)};
-  const Table table = read_table(grid, arguments.geometry);
-  if (table.rows != arguments.sources + arguments.receivers || table.cols != 2)
-    throw InputError(
-        fmt::format("{} is {} x {}, but the geometry of {} sources and {} receivers is {} x 2: x and "
-                    "depth of each source, then of each receiver",
-                    arguments.geometry, table.rows, table.cols, arguments.sources, arguments.receivers,
-                    arguments.sources + arguments.receivers));
-  Survey survey;
-  for (Index i = 0; i < table.rows; ++i)
-    (i < arguments.sources ? survey.sources : survey.receivers).push_back({table(i, 0), table(i, 1)});
-  return survey;
+  return survey_in(arguments, read_table(grid, arguments.geometry));
 }
 
 /// Reflectors at half and five sixths of the depth.
@@ -73,12 +133,12 @@ double reflectivity(Index z, const LsmArguments& arguments) {
 template <Scalar T>
 OperatorPtr<T> make_demigration(const LsmArguments& arguments,
                                 const std::shared_ptr<const ProcessGrid>& grid) {
-  const std::vector<Index> sizes{arguments.nx, arguments.nz};
+  const std::vector<Index> sizes = arguments.image_sizes();
   const Space image = grid->cols() == 1 ? array_space(grid, sizes, 0, Axis::uncut)
                                         : array_space(grid, sizes, 0, Axis::grid_cols);
-  const Space data =
-      array_space(grid, {arguments.sources, arguments.receivers, arguments.samples}, 0, Axis::grid_rows);
-  const ImageAxes axes{{arguments.origin, 0}, {arguments.spacing, arguments.spacing}};
+  const Space data = array_space(grid, arguments.data_sizes(), 0, Axis::grid_rows);
+  ImageAxes axes{{arguments.origin, 0}, Position(sizes.size(), arguments.spacing)};
+  if (arguments.ny) axes.origin.insert(axes.origin.begin() + 1, arguments.origin_y);
   Survey survey = survey_of(arguments, grid);
   const std::vector<double> wavelet =
       arguments.wavelet.empty() ? ricker(arguments.frequency, arguments.interval, arguments.half_wavelet)
@@ -87,7 +147,7 @@ OperatorPtr<T> make_demigration(const LsmArguments& arguments,
   return kirchhoff<T>(
       data, image,
       straight_rays(sizes, axes, std::move(survey.sources), std::move(survey.receivers), arguments.velocity),
-      {arguments.interval, wavelet, centre});
+      {arguments.interval, wavelet, centre, std::move(survey.ends)});
 }
 
 /// Generated data have a model.
@@ -101,11 +161,16 @@ void plan(UseCase& run, const LinearOperator<T>& A, bool own) {
 
 /// Takes the sizes and the type of the user's own data (collective over world).
 void read_own_sizes(Communicator& world, LsmArguments& arguments) {
-  const ArrayHeader header =
-      read_own_header(world, arguments.data, "--data", {"sources", "receivers", "samples"});
-  arguments.sources = header.sizes[0];
-  arguments.receivers = header.sizes[1];
-  arguments.samples = header.sizes[2];
+  std::vector<const char*> dimensions{"sources", "receivers", "samples"};
+  if (read_array_header(world, arguments.data).sizes.size() == 2) dimensions = {"traces", "samples"};
+  const ArrayHeader header = read_own_header(world, arguments.data, "--data", dimensions);
+  if (header.sizes.size() == 2) {
+    arguments.pairs = header.sizes[0];
+  } else {
+    arguments.sources = header.sizes[0];
+    arguments.receivers = header.sizes[1];
+  }
+  arguments.samples = header.sizes.back();
   arguments.common.type = header.type;
 }
 
@@ -132,11 +197,11 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
     }
     A->apply_adjoint(1, data, 0, image);
     if (own && column_norms(image)[0] == 0 && column_norms(data)[0] > 0)
-      throw InputError(fmt::format(
-          "{}: no sample of these traces comes from the image, which has {} x {} points, {} m apart, "
-          "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing and --origin",
-          arguments.data, arguments.nx, arguments.nz, arguments.spacing, arguments.origin,
-          arguments.interval * static_cast<double>(arguments.samples)));
+      throw InputError(
+          fmt::format("{}: no sample of these traces comes from the image, which has {} points, {} m apart, "
+                      "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing and --origin",
+                      arguments.data, fmt::join(arguments.image_sizes(), " x "), arguments.spacing,
+                      arguments.origin, arguments.interval * static_cast<double>(arguments.samples)));
     run.save("migrated", A->domain(), image);
     run.solve(*A, data, image);
     run.save("inverted", A->domain(), image);
@@ -152,22 +217,30 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
 Action define_lsm(Options& options) {
   const auto arguments = std::make_shared<LsmArguments>();
   options.group("Own data");
-  CLI::Option* const data =
-      options.text("--data", arguments->data, "D",
-                   "Real traces, sources x receivers x samples; --dtype is that of the file");
+  CLI::Option* const data = options.text(
+      "--data", arguments->data, "D",
+      "Real traces, sources x receivers x samples, or traces x samples, of any pairs of a source "
+      "and a receiver; --dtype is that of the file");
   data->needs(
       options
           .text("--geometry", arguments->geometry, "G",
-                "A matrix of x and depth, in metres, with a row for each source, and then for each receiver")
+                "A matrix of x and depth, in metres, with a row for each source, and then for each receiver; "
+                "for traces x samples, with a row for each trace: x and depth of its source, and then of its "
+                "receiver. With --ny, of x, y and depth")
           ->needs(data));
   CLI::Option* const wavelet =
       options.text("--wavelet", arguments->wavelet, "W",
                    "A vector of odd length, in the samples of the data, whose middle is time 0 [Ricker]");
   options.group("Image and traces");
   options.whole("--nx", arguments->nx, "N", 1, "Points of the image along x [81]");
+  options.whole("--ny", arguments->ny, "N", 1, "The same along y [two dimensions, x and z]")->needs(data);
   options.whole("--nz", arguments->nz, "N", 1, "Points of the image along z, the depth [60]");
   options.number("--origin", arguments->origin, "M", std::numeric_limits<double>::lowest(),
                  "Where the image begins along x, in metres [0]");
+  options
+      .number("--origin-y", arguments->origin_y, "M", std::numeric_limits<double>::lowest(),
+              "Where it begins along y [0]")
+      ->needs("--ny");
   options.number("--spacing", arguments->spacing, "M", 0, "Metres between points of the image [4]");
   data->needs(options.number("--velocity", arguments->velocity, "V", 0,
                              "Of the waves, in metres per second [1000; own data need it]"));
