@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,10 +23,10 @@ namespace {
 struct LsmArguments {
   UseCaseArguments common;
   Index nx = 81, nz = 60;
-  std::optional<Index> ny{};  ///< in three dimensions
+  Index ny = 0;  ///< 0: in two dimensions
   double origin = 0, origin_y = 0, spacing = 4, velocity = 1000;
   Index sources = 10, receivers = 11;
-  std::optional<Index> pairs{};   ///< own data: traces of single pairs of a source and a receiver
+  Index pairs = 0;                ///< own data: traces of so many pairs of a source and a receiver; 0: of all
   double first = 40, last = 284;  ///< where the lines of sources and receivers begin and end
   double source_depth = 10, receiver_depth = 20;
   Index samples = 651, half_wavelet = 40;
@@ -37,10 +36,10 @@ struct LsmArguments {
   bool has_own_data() const { return !data.empty(); }
   /// The sizes of an image, and those of the data.
   std::vector<Index> image_sizes() const {
-    return ny ? std::vector<Index>{nx, *ny, nz} : std::vector<Index>{nx, nz};
+    return ny > 0 ? std::vector<Index>{nx, ny, nz} : std::vector<Index>{nx, nz};
   }
   std::vector<Index> data_sizes() const {
-    return pairs ? std::vector<Index>{*pairs, samples} : std::vector<Index>{sources, receivers, samples};
+    return pairs > 0 ? std::vector<Index>{pairs, samples} : std::vector<Index>{sources, receivers, samples};
   }
 };
 
@@ -89,12 +88,12 @@ Survey survey_in(const LsmArguments& arguments, const Table& table) {
   const Index coordinates = std::ssize(arguments.image_sizes());
   const char* const names = coordinates == 3 ? "x, y and depth" : "x and depth";
   Survey survey;
-  if (arguments.pairs) {
-    if (table.rows != *arguments.pairs || table.cols != 2 * coordinates)
+  if (arguments.pairs > 0) {
+    if (table.rows != arguments.pairs || table.cols != 2 * coordinates)
       throw InputError(
           fmt::format("{} is {} x {}, but the geometry of {} traces is {} x {}: {} of the source "
                       "of each trace, and then of its receiver",
-                      arguments.geometry, table.rows, table.cols, *arguments.pairs, *arguments.pairs,
+                      arguments.geometry, table.rows, table.cols, arguments.pairs, arguments.pairs,
                       2 * coordinates, names));
     Numbering sources, receivers;
     std::vector<TraceEnds> ends;
@@ -129,16 +128,21 @@ double reflectivity(Index z, const LsmArguments& arguments) {
   return z == arguments.nz / 2 ? -1 : z == arguments.nz * 5 / 6 ? 0.5 : 0;
 }
 
-/// The operator from images to traces. Sources are cut along the rows of the grid, images along its columns.
+/// The operator from images to traces. Sources are cut along the rows of the grid, and those of a row, as
+/// evenly, over its ranks; images along the columns of the grid.
 template <Scalar T>
 OperatorPtr<T> make_demigration(const LsmArguments& arguments,
                                 const std::shared_ptr<const ProcessGrid>& grid) {
   const std::vector<Index> sizes = arguments.image_sizes();
   const Space image = grid->cols() == 1 ? array_space(grid, sizes, 0, Axis::uncut)
                                         : array_space(grid, sizes, 0, Axis::grid_cols);
-  const Space data = array_space(grid, arguments.data_sizes(), 0, Axis::grid_rows);
+  const std::vector<Index> recorded = arguments.data_sizes();
+  std::vector<Partition> cuts{
+      Partition::nested(Partition::balanced(recorded.front(), grid->rows()), grid->cols())};
+  for (std::size_t d = 1; d < recorded.size(); ++d) cuts.push_back(Partition::balanced(recorded[d], 1));
+  const Space data = array_space(grid, Dims(std::move(cuts)), Axis::all);
   ImageAxes axes{{arguments.origin, 0}, Position(sizes.size(), arguments.spacing)};
-  if (arguments.ny) axes.origin.insert(axes.origin.begin() + 1, arguments.origin_y);
+  if (arguments.ny > 0) axes.origin.insert(axes.origin.begin() + 1, arguments.origin_y);
   Survey survey = survey_of(arguments, grid);
   const std::vector<double> wavelet =
       arguments.wavelet.empty() ? ricker(arguments.frequency, arguments.interval, arguments.half_wavelet)

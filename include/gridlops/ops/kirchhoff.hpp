@@ -85,12 +85,18 @@ struct KirchhoffOptions {
 /// parts of the data. If it is cut, along the other grid dimension than the data, demigration sums traces
 /// over the parts of the image.
 ///
+/// With a cut image the ranks of a grid row need not all store its traces. Cut data along Axis::all if the
+/// image is cut along grid_cols: these ranks compute the traces of all their parts, demigration leaves each
+/// one its own part of the sum, and migration gathers the parts. An iteration of a solver sends as much as
+/// with data along grid_rows. The same holds for grid columns with all_transposed and grid_rows, and for the
+/// points of images. While it works, a rank has room for these parts together; with several columns, twice.
+///
 /// Times, in samples, and weights are tables of Real<T>. A rank has sizeof(Real<T>) · (1 + weights.size())
-/// bytes for each pair of one of its points and one of the sources or receivers of its traces, or table_bytes
-/// in all. Beside them it has up to 24 bytes for each of its points and 48 for each of its traces. In single
-/// precision t samples are exact to about t · 10⁻⁷. The functions are called once for each pair, in the first
-/// product; with a limit in table_bytes in every product, which throws their errors on all ranks. Throws
-/// ShapeError or UsageError on all ranks.
+/// bytes for each pair of one of the points and one of the sources or receivers of the traces that it
+/// computes with, or table_bytes in all. Beside them it has up to 24 bytes for each of these points and 48
+/// for each of these traces. In single precision t samples are exact to about t · 10⁻⁷. The functions are
+/// called once for each pair, in the first product; with a limit in table_bytes in every product, which
+/// throws their errors on all ranks. Throws ShapeError or UsageError on all ranks.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> kirchhoff(const Space& data, const Space& image, RayValues times,
                                          const Recording& recording, KirchhoffOptions options = {});

@@ -26,9 +26,15 @@ using LocalProduct = std::function<void(MatrixView<const T> in, MatrixView<T> ou
 ///   range cut along grid rows, domain along       [B₀₀ B₀₁ …;       both sum, over the ranks of a row of the
 ///   grid columns, or the other way round           B₁₀ B₁₁ …]       grid, or of a column
 ///
+/// In the last form a space may also be nested: cut along `all` instead of grid rows, or along
+/// `all_transposed` instead of grid columns. Then a rank stores one of P·Q parts, but its functions have
+/// those of all ranks of its grid row, or grid column, one below another: consecutive rows of the space, for
+/// arrays block by block (see Dims). A product from the space first gathers these parts. A product to it
+/// leaves each rank its part of the sum, which sends half as much as a sum that all ranks have.
+///
 /// The functions are also called for blocks without rows, but never without columns. If one throws on one
 /// rank, all ranks throw that error, as described at LinearOperator::apply(). Throws ShapeError, on all
-/// ranks, if both spaces are cut along axes that share a dimension of the grid.
+/// ranks, if both spaces are cut, and neither along the same axis nor in the last form.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> local_operator(Space range, Space domain, LocalProduct<T> forward,
                                               LocalProduct<T> adjoint);

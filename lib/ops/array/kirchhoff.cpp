@@ -17,6 +17,7 @@
 #include "gridlops/ops/local_operator.hpp"
 #include "local/arrays/array_kernels.hpp"
 #include "ops/array/line_product.hpp"
+#include "ops/operator/cut_block.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {
@@ -33,6 +34,21 @@ std::vector<Index> elements_of(const Box& box, const Dims& dims) {
       for (Index i = box[d].begin; i < box[d].end(); ++i)
         finer.push_back(outer * dims.size(static_cast<int>(d)) + i);
     numbers = std::move(finer);
+  }
+  return numbers;
+}
+
+/// The same of the parts that this rank's functions in local_operator() have, one part after the other, in
+/// the C order of the array's first `dims` dimensions.
+std::vector<Index> elements_of(const Space& space, const Space& other, int dims) {
+  const auto block = nested_block(space, other);
+  const int first = block ? block->first_part : space.grid->my_part(space.rows.axis);
+  std::vector<Index> numbers;
+  for (int part = first; part < first + (block ? block->parts() : 1); ++part) {
+    Box box = space.dims.block(part);
+    box.resize(at(dims));
+    const std::vector<Index> of_part = elements_of(box, space.dims);
+    numbers.insert(numbers.end(), of_part.begin(), of_part.end());
   }
   return numbers;
 }
@@ -64,7 +80,7 @@ class Kirchhoff final : public LibraryOperator<T> {
   }
 
  private:
-  /// The sources, or the receivers, of this rank's traces.
+  /// The sources, or the receivers, of the traces that this rank computes with.
   struct Ends {
     const char* name;
     AtPoints RayValues::*values;
@@ -113,7 +129,7 @@ class Kirchhoff final : public LibraryOperator<T> {
     traces_->apply_adjoint(alpha, Y, beta, X);
   }
 
-  /// Calls multiply(points) for one block of this rank's points after the other, with tables_ of that block.
+  /// Calls multiply(points) for one block of the points after the other, with tables_ of that block.
   /// There is at least one block.
   template <class Multiply>
   void for_blocks(Multiply&& multiply) const {
@@ -126,12 +142,13 @@ class Kirchhoff final : public LibraryOperator<T> {
     }
   }
 
-  /// Finds the sources and receivers of this rank's traces, and how many of its points have tables at a time.
+  /// Finds the points and traces that this rank computes with, the sources and receivers, and how many points
+  /// have tables at a time.
   void count_ends() const {
-    points_ = elements_of(this->domain().local_box(), this->domain().dims);
-    const Box data = this->range().local_box();
+    const Space &data = this->range(), &image = this->domain();
+    points_ = elements_of(image, data, image.dims.count());
     std::vector<TraceEnds> ends;
-    for (const Index trace : elements_of({data.begin(), data.end() - 1}, this->range().dims)) {
+    for (const Index trace : elements_of(data, image, data.dims.count() - 1)) {
       ends.push_back(recording_.ends(trace));
       sources_.numbers.push_back(ends.back().source);
       receivers_.numbers.push_back(ends.back().receiver);
@@ -152,7 +169,7 @@ class Kirchhoff final : public LibraryOperator<T> {
     tables_.sources = sources_.count();
     tables_.receivers = receivers_.count();
     tables_.traces = static_cast<Index>(ends.size());
-    tables_.samples = this->range().local_box().back().size;
+    tables_.samples = data.dims.size(data.dims.count() - 1);
     tables_.terms = layers - 1;
     tables_.length = static_cast<Index>(recording_.wavelet.size());
     tables_.centre = recording_.centre;
@@ -217,7 +234,7 @@ class Kirchhoff final : public LibraryOperator<T> {
   const Index table_bytes_;
   std::vector<RayValues> layers_;  // times, and then the terms of the weights
   OperatorPtr<T> traces_;
-  mutable std::vector<Index> points_;  // of this rank's image
+  mutable std::vector<Index> points_;  // that this rank computes with
   mutable std::vector<TraceColumns> columns_of_traces_;
   mutable std::byte* scratch_ = nullptr;  // of the product at work
   mutable Index block_ = 0;               // how many of them have tables at a time

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/matrix/block_exchange.hpp"
 
-#include <span>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -10,43 +9,9 @@
 
 namespace gridlops {
 
-namespace {
-
-// A matrix whose rows are cut over ranks travels as an array of parts in rank order. Each part is a matrix
-// without gaps that has all columns of its rows. `counts` has the number of elements of each part.
-
-/// whole ← the parts, stacked by rows.
-template <Scalar T>
-void unstack(const Kernels<T>& kernels, const T* parts, std::span<const Index> counts, MatrixView<T> whole) {
-  if (whole.empty()) return;
-  Index row = 0;
-  for (const Index count : counts) {
-    const Index rows = count / whole.cols;
-    kernels.copy(MatrixView<const T>(parts, rows, whole.cols), whole.row_block({row, rows}));
-    parts += count;
-    row += rows;
-  }
-}
-
-/// parts ← the rows of whole.
-template <Scalar T>
-void stack(const Kernels<T>& kernels, MatrixView<const T> whole, std::span<const Index> counts, T* parts) {
-  if (whole.empty()) return;
-  Index row = 0;
-  for (const Index count : counts) {
-    const Index rows = count / whole.cols;
-    kernels.copy(whole.row_block({row, rows}), MatrixView<T>(parts, rows, whole.cols));
-    parts += count;
-    row += rows;
-  }
-}
-
-}  // namespace
-
 template <Scalar T>
 void MessageExchange<T>::reserve_gather(const CutBlock& block, Index cols, Buffer<T>& whole) {
   if (block.parts() == 1) return;
-  own_.reserve(this->backend(), block.part(block.comm.rank()).size * cols);
   travelling_.reserve(this->backend(), block.height() * cols);
   whole.reserve(this->backend(), block.height() * cols);
 }
@@ -68,12 +33,8 @@ template <Scalar T>
 MatrixView<const T> MessageExchange<T>::gather(MatrixView<const T> mine, const CutBlock& block,
                                                Buffer<T>& whole) {
   if (block.parts() == 1) return mine;
-  const Index cols = mine.cols;
-  set_counts(block, cols);
-  this->kernels().copy(mine, own_.matrix(mine.rows, cols));
-  block.comm.all_gather_v({own_.data(), mine.size()}, {travelling_.data(), block.height() * cols}, counts_);
-  const MatrixView<T> gathered = whole.matrix(block.height(), cols);
-  unstack<T>(this->kernels(), travelling_.data(), counts_, gathered);
+  const MatrixView<T> gathered = whole.matrix(block.height(), mine.cols);
+  gather_parts<T>(this->kernels(), mine, block, gathered, travelling_.data());
   return gathered;
 }
 
@@ -86,17 +47,9 @@ template <Scalar T>
 void MessageExchange<T>::reduce_scatter(MatrixView<const T> partial, const CutBlock& block, T beta,
                                         MatrixView<T> mine) {
   const Index cols = mine.cols;
-  set_counts(block, cols);
-  stack<T>(this->kernels(), partial, counts_, travelling_.data());
-  block.comm.reduce_scatter_v({travelling_.data(), partial.size()}, counts_, {own_.data(), mine.size()},
-                              ReduceOp::sum, order_);
+  reduce_scatter_parts<T>(this->kernels(), partial, block, order_, own_.matrix(mine.rows, cols),
+                          travelling_.data());
   this->kernels().add(T(1), own_.matrix(mine.rows, cols), beta, mine);
-}
-
-template <Scalar T>
-void MessageExchange<T>::set_counts(const CutBlock& block, Index cols) {
-  counts_.resize(static_cast<std::size_t>(block.parts()));
-  for (int k = 0; k < block.parts(); ++k) counts_[at(k)] = block.part(k).size * cols;
 }
 
 namespace {

@@ -2,25 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "gridlops/ops/linear_operator.hpp"
+#include "ops/operator/cut_block.hpp"
 
 namespace gridlops {
-
-/// A block of X or Y that the ranks of `comm` hold in parts, stacked by rows: rank k has part first_part + k
-/// of `rows`.
-struct CutBlock {
-  Communicator& comm;
-  const Partition& rows;
-  int first_part;
-
-  int parts() const { return comm.size(); }
-  Range part(int k) const {
-    return {rows.begin(first_part + k) - rows.begin(first_part), rows.size(first_part + k)};
-  }
-  Index height() const { return part(parts() - 1).end(); }
-};
 
 // The blocks of which this rank has a part. range_nested() cuts the data, and domain_nested() the models.
 template <Scalar T>
@@ -97,11 +83,8 @@ class MessageExchange final : public BlockExchange<T> {
   void await_readers() override {}
 
  private:
-  void set_counts(const CutBlock& block, Index cols);
-
   ReductionOrder order_;
   Buffer<T> own_, travelling_, summand_;
-  std::vector<Index> counts_;
 };
 
 }  // namespace gridlops

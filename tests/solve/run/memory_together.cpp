@@ -288,12 +288,14 @@ TEST_CASE("Transforms and convolutions have their memory on all ranks or on none
 TEST_CASE("Migrations have their memory on all ranks or on none") {
   for (const GridPtr& grid : failing_grids()) {
     if (!grid->is_member()) continue;
-    check_applications(grid, "a migration", [&] {
-      const Space data = array_space(grid, {3, 2, 9}, 0), image = array_space(grid, {5, 4}, 0, Axis::uncut);
-      const RayValues times =
-          straight_rays({5, 4}, {{0, 0}, {1, 1}}, {{0, 0}, {2, 0}, {4, 0}}, {{1, 0}, {3, 0}}, 2);
-      return kirchhoff<double>(data, image, times, {1, {1, 2, 1}, 1});
-    });
+    for (const Axis axis : {Axis::uncut, Axis::grid_cols})
+      for (const Index table_bytes : {KirchhoffOptions{}.table_bytes, Index{200}})
+        check_applications(grid, "a migration", [&] {
+          const Space data = array_space(grid, {3, 2, 9}, 0), image = array_space(grid, {5, 4}, 0, axis);
+          const RayValues times =
+              straight_rays({5, 4}, {{0, 0}, {1, 1}}, {{0, 0}, {2, 0}, {4, 0}}, {{1, 0}, {3, 0}}, 2);
+          return kirchhoff<double>(data, image, times, {1, {1, 2, 1}, 1}, {{}, table_bytes});
+        });
   }
 }
 
