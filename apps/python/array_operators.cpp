@@ -68,6 +68,13 @@ void bind_rays(py::module_& native) {
                                         const std::vector<Position>& receivers, double velocity) {
     return straight_ray_weights(sizes, {origin, spacing}, sources, receivers, velocity);
   });
+  native.def("straight_ray_delays",
+             [](const std::vector<Index>& sizes, const Position& origin, const Position& spacing,
+                const std::vector<Position>& sources, const std::vector<Position>& receivers, double velocity,
+                double between_sources, double between_receivers) {
+               return straight_ray_delays(sizes, {origin, spacing}, sources, receivers, velocity,
+                                          between_sources, between_receivers);
+             });
   native.def("tabulated_rays", tabulated_rays);
   native.def("computed_rays", [](py::object from_source, py::object to_receiver) {
     return RayValues{at_points(std::move(from_source)), at_points(std::move(to_receiver))};
@@ -149,7 +156,8 @@ void bind_samples(py::module_ native) {
   native.def("kirchhoff", [](const Space& data, const Space& image, const RayValues& times, double interval,
                              const std::vector<double>& wavelet, Index centre,
                              const std::optional<std::vector<std::pair<Index, Index>>>& traces,
-                             const std::vector<RayValues>& weights, std::optional<Index> table_bytes) {
+                             const std::vector<RayValues>& weights, std::optional<Index> table_bytes,
+                             const std::optional<RayValues>& delays, Index widest) {
     Recording recording{interval, wavelet, centre};
     if (traces)
       recording.ends = [pairs = *traces](Index trace) {
@@ -158,6 +166,7 @@ void bind_samples(py::module_ native) {
       };
     KirchhoffOptions options{weights};
     if (table_bytes) options.table_bytes = *table_bytes;
+    if (delays) options.spread = {*delays, widest};
     return A{kirchhoff<T>(data, image, times, recording, options)};
   });
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct LsmArguments {
   double source_depth = 10, receiver_depth = 20;
   Index samples = 651, half_wavelet = 40;
   double interval = 0.004, frequency = 20;
-  std::string data, geometry, wavelet;  ///< names of arrays; empty: generated
+  std::optional<double> trace_distance{};  ///< over whose delay arrivals are spread
+  std::string data, geometry, wavelet;     ///< names of arrays; empty: generated
 
   bool has_own_data() const { return !data.empty(); }
   /// The sizes of an image, and those of the data.
@@ -148,10 +150,14 @@ OperatorPtr<T> make_demigration(const LsmArguments& arguments,
       arguments.wavelet.empty() ? ricker(arguments.frequency, arguments.interval, arguments.half_wavelet)
                                 : read_wavelet(grid, arguments.wavelet);
   const Index centre = static_cast<Index>(wavelet.size()) / 2;
+  KirchhoffOptions options;
+  if (arguments.trace_distance)
+    options.spread = {straight_ray_delays(sizes, axes, survey.sources, survey.receivers, arguments.velocity,
+                                          0, *arguments.trace_distance)};
   return kirchhoff<T>(
       data, image,
       straight_rays(sizes, axes, std::move(survey.sources), std::move(survey.receivers), arguments.velocity),
-      {arguments.interval, wavelet, centre, std::move(survey.ends)});
+      {arguments.interval, wavelet, centre, std::move(survey.ends)}, std::move(options));
 }
 
 /// Generated data have a model.
@@ -256,6 +262,10 @@ Action define_lsm(Options& options) {
       .whole("--half-wavelet", arguments->half_wavelet, "N", 0,
              "Samples of the wavelet on either side of its peak [40]")
       ->excludes(wavelet);
+  options.number(
+      "--anti-alias", arguments->trace_distance, "M", 0,
+      "Spreads arrivals over the delay of waves between receivers so many metres apart, over up to 8 "
+      "samples on either side [off]");
   options.group("Generated survey");
   for (CLI::Option* generated :
        {options.whole("--sources", arguments->sources, "N", 1, "Sources, of all ranks together [10]"),

@@ -109,20 +109,23 @@ template <Scalar R>
 std::vector<DistMatrix<std::complex<R>>> planned_slices(const MddArguments& arguments, const Space& kernel,
                                                         const SliceGroups& groups, InversionMemory& memory) {
   using C = std::complex<R>;
+  const Layout layout =
+      matrix_layout(Algorithm::stationary_a, *groups.own_grid(), arguments.ny, arguments.nx);
+  const Range own = groups.own_slices();
   std::vector<DistMatrix<C>> slices;
-  Index largest = 0;
-  for (Index k = 0; k < groups.own_slices().size; ++k) {
-    const Layout layout =
-        matrix_layout(Algorithm::stationary_a, *groups.own_grid(), arguments.ny, arguments.nx);
-    slices.push_back(without_memory<C>(groups.own_grid(), layout));
-    memory.operators += bytes_of(slices.back());
-    largest = std::max(largest, bytes_of(slices.back()));
+  for (Index k = 0; k < own.size; ++k) slices.push_back(without_memory<C>(groups.own_grid(), layout));
+  const Index block = slices.empty() ? 0 : bytes_of(slices.front());
+  memory.operators = own.size * block;
+  if (arguments.kernel_is_complex) {
+    memory.otherwise = memory.operators + std::min(std::max<Index>(32 << 20, block), memory.operators);
+    return slices;
   }
-  const Index whole = kernel.local_rows() * static_cast<Index>(sizeof(C));
-  memory.otherwise = arguments.kernel_is_complex
-                         ? memory.operators + std::min(std::max<Index>(32 << 20, largest), memory.operators)
-                         : whole + std::max(bytes_of_part<R>(arguments, kernel.grid),
-                                            2 * memory.operators + whole);  // sent, received and in place
+  // Whole slices of some frequencies become blocks of others; what a rank has of both does not travel.
+  const Range read = kernel.local_box()[0];
+  const Index kept = intersect(read, own).size * block,
+              whole = kernel.local_rows() * static_cast<Index>(sizeof(C));
+  memory.otherwise = whole + std::max(bytes_of_part<R>(arguments, kernel.grid),
+                                      memory.operators + (whole - kept) + (memory.operators - kept));
   return slices;
 }
 

@@ -156,6 +156,26 @@ class Suite:
             self.check_columns(report)
         return report
 
+    def most_memory(self, *arguments, ranks):
+        """The bytes of the rank that had most in a run."""
+        peak = ("import resource, subprocess, sys\nstatus = subprocess.call(sys.argv[1:])\n"
+                "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)\nsys.exit(status)")
+        run = self.run(*arguments, ranks=ranks, on_each_rank=(sys.executable, "-c", peak))
+        self.succeeded(run)
+        return 1024 * max((int(kibibytes) for kibibytes in re.findall(r"peak (\d+)", run.errors)), default=0)
+
+    def check_plan(self, command, large, small, ranks):
+        """--dry-run of a use case writes nothing, and says within a tenth what a large run takes beside a small one."""
+        run = self.run(command, *large, "--dry-run", "--save", "planned", "--report", "planned.json", ranks=ranks)
+        self.succeeded(run)
+        self.check(not (self.folder / "planned").exists() and not (self.folder / "planned.json").exists(), "--dry-run wrote files")
+        units = {"B": 1, "KiB": 2 ** 10, "MiB": 2 ** 20, "GiB": 2 ** 30}
+        planned = max((float(number) * units[unit] for number, unit in re.findall(r"^in all, .* ([\d.]+) (\w+)$", run.output, re.MULTILINE)),
+                      default=0)
+        if DEVICE == "cpu":
+            found = self.most_memory(command, *large, "--quiet", ranks=ranks) - self.most_memory(command, *small, "--quiet", ranks=ranks)
+            self.check(abs(found - planned) < 0.1 * planned, "planned", planned, "bytes, but found", found, "\n", run.output)
+
     def check_columns(self, report):
         self.check(re.fullmatch("[a-z]+(-[a-z]+)*", str(report.get("solver"))), "report: solver", report.get("solver"))
         columns = report.get("columns", [])

@@ -113,11 +113,11 @@ TEST_CASE("Migration keeps the tables that it says", "[kept_memory]") {
     check_exactly<float>(grid, "times", outside, [&] { return make({}); });
     check_exactly<float>(grid, "times and weights", outside,
                          [&] { return make({straight_ray_weights(sizes, axes, from, to, 1)}); });
-    const Index block = std::min<Index>(points, 2);
+    // Two points at a time, or all where there are no traces.
+    const Index own = data.local_box()[0].size, ends = own > 0 ? own + receivers : 0;
+    const Index block = ends > 0 ? std::min<Index>(points, 2) : points;
     check_exactly<float>(grid, "some points at a time",
                          points * Index{sizeof(Index)} + block * Index{sizeof(double) + sizeof(float)}, [&] {
-                           const Index ends =
-                               data.local_box()[0].size > 0 ? data.local_box()[0].size + receivers : 0;
                            return make({{}, std::max<Index>(1, 2 * ends * Index{sizeof(float)})});
                          });
   }

@@ -78,6 +78,16 @@ Problem weighted_problem(std::uint64_t terms, Problem problem = {}) {
   return problem;
 }
 
+/// The same with arrivals that are spread over triangles of half bases up to `widest`. Delays are quarters of
+/// a sample, so that some lie in the middle between two of these.
+Problem spread_problem(Index widest, Problem problem) {
+  problem.options.spread = {
+      tables_of(problem, 20,
+                [=](double share) { return std::floor(4 * share * static_cast<double>(widest)) / 8; }),
+      widest};
+  return problem;
+}
+
 /// Traces in no order, of which two have the same ends; not all pairs of a source and a receiver have one.
 Problem problem_of_pairs(Problem problem) {
   problem.pairs = {{4, 2}, {0, 1}, {1, 1}, {4, 0}, {0, 1}, {2, 2}, {1, 0}};
@@ -104,13 +114,26 @@ double arrival(const Problem& problem, Index s, Index r, Index k, Index i) {
   return weight * (sample == floor ? 1 - w : sample == floor + 1 ? w : 0);
 }
 
+/// Half the base, in samples, of the triangle over which this arrival is spread.
+Index half_base(const Problem& problem, Index s, Index r, Index i) {
+  if (!problem.options.spread) return 1;
+  const RayValues& delays = problem.options.spread->delays;
+  const double h =
+      (value_at(delays.from_source, s, i) + value_at(delays.to_receiver, r, i)) / problem.recording.interval;
+  return std::clamp(static_cast<Index>(std::floor(h + 0.5)), Index{1}, problem.options.spread->widest);
+}
+
 double element(const Problem& problem, Index s, Index r, Index k, Index i) {
   const std::vector<double>& f = problem.recording.wavelet;
+  const Index h = half_base(problem, s, r, i);
   double sum = 0;
   for (Index j = 0; j < static_cast<Index>(f.size()); ++j) {
-    const Index from = k + problem.recording.centre - j;
-    if (0 <= from && from < problem.samples)
-      sum += f[static_cast<std::size_t>(j)] * arrival(problem, s, r, from, i);
+    for (Index l = 1 - h; l < h; ++l) {
+      const Index from = k + problem.recording.centre - j - l;
+      if (0 <= from && from < problem.samples)
+        sum += f[static_cast<std::size_t>(j)] * static_cast<double>(h - std::abs(l)) /
+               static_cast<double>(h * h) * arrival(problem, s, r, from, i);
+    }
   }
   return sum;
 }
@@ -202,6 +225,20 @@ TEMPLATE_TEST_CASE("Kirchhoff operators without tables call for times and weight
     problem.options.table_bytes = bytes;
     check_cuts<TestType>(problem, compact_grids());
   }
+}
+
+TEMPLATE_TEST_CASE("Arrivals are spread over triangles", "[kirchhoff]", float, std::complex<double>) {
+  check_cuts<TestType>(spread_problem(2, exact_problem()), compact_grids());
+  Problem problem = spread_problem(2, problem_of_pairs(weighted_problem(2)));
+  check_cuts<TestType>(problem, compact_grids());
+  problem.options.table_bytes = 200;
+  check_cuts<TestType>(problem, compact_grids());
+  // A triangle of a half base of 1 is no spread. Ninths and others are rounded.
+  const GridPtr grid = all_grids().front();
+  const Space data = data_space(grid, problem), image = image_space(grid, problem);
+  check_operator<TestType>(spread_problem(1, problem), data, image);
+  constexpr double tolerance = 100 * std::numeric_limits<Real<TestType>>::epsilon();
+  check_operator<TestType>(spread_problem(7, problem), data, image, tolerance);
 }
 
 TEST_CASE("Functions are called once for each table, or for blocks that fit into the memory", "[kirchhoff]") {
@@ -372,6 +409,13 @@ TEST_CASE("Straight rays have an angle, a spreading and an obliquity", "[kirchho
     // Two square roots, two cosines and a division are rounded.
     CHECK(std::abs(weight - 2 * cosines[at(i)] / 2 / std::max(lengths[at(i)], 2.0)) < 1e-15);
   }
+  // Sines, times the distances between neighbours, over the velocity.
+  const RayValues delays = straight_ray_delays(sizes, axes, ends, ends, 2, 6, 10);
+  for (Index i = 0; i < 6; ++i) {
+    const double sine = std::sqrt(1 - cosines[at(i)] * cosines[at(i)]);
+    CHECK(std::abs(value_at(delays.from_source, 0, i) - 3 * sine) < 1e-14);
+    CHECK(std::abs(value_at(delays.to_receiver, 0, i) - 5 * sine) < 1e-14);
+  }
   const std::vector<Position> above{{0, 0, 0}};
   const auto volume = straight_ray_weights({1, 1, 3}, {{0, 0, 0}, {1, 1, 1}}, above, above, 1);
   double weight = 0;
@@ -473,6 +517,16 @@ TEST_CASE("Kirchhoff operators refuse what cannot be", "[kirchhoff]") {
     CHECK(contains(text_of(data, image, Recording{1, {1, 2}, 2}),
                    "a wavelet of 2 samples has no sample number 2"));
     CHECK(contains(text_of(data, image, Recording{1, {}, 0}), "a wavelet of 0 samples"));
+    for (const Index widest : {0, 1025})
+      CHECK(contains(message_of<UsageError>([&] {
+                       kirchhoff<double>(data, image, problem.times, problem.recording,
+                                         {.spread = Spread{problem.times, widest}});
+                     }),
+                     "is spread is " + std::to_string(widest) + " samples; it must be 1 to 1024"));
+    CHECK(contains(message_of<UsageError>([] {
+                     straight_ray_delays({2}, {{0}, {1}}, {}, {}, 1, 1, -2);
+                   }),
+                   "the distance between neighbours is -2"));
     CHECK(contains(message_of<UsageError>([] {
                      straight_rays({2}, {{0}, {1}}, {}, {}, 0);
                    }),
@@ -511,5 +565,13 @@ TEST_CASE("A travel time that one rank finds impossible is an error of all", "[k
     }
     const auto op = kirchhoff<double>(data, image, problem.times, problem.recording, {{weights}});
     CHECK(contains(message_of<UsageError>([&] { op->apply(1, X, 0, Y); }), "is inf; it must be finite"));
+    RayValues delays = spread_problem(3, problem).options.spread->delays;
+    delays.to_receiver = [](Index, std::span<const Index>, std::span<double> values) {
+      std::fill(values.begin(), values.end(), -2);
+    };
+    const auto spread =
+        kirchhoff<double>(data, image, problem.times, problem.recording, {.spread = Spread{delays}});
+    CHECK(contains(message_of<UsageError>([&] { spread->apply(1, X, 0, Y); }),
+                   "the delay between receiver 0 and point 0 is -2; it must be 0 or more, and finite"));
   }
 }

@@ -57,7 +57,7 @@ from . import io, plot
 from .arrays import (box_smoothing, computed_rays, convolution, crop, first_derivative, fourier, fredholm, gradient, halo,
                      interpolation, kirchhoff, laplacian, matrix_along, multidimensional_convolution,
                      nonstationary_convolution, on_pairs, paired_space, real_fourier, restriction, second_derivative,
-                     straight_ray_weights, straight_rays, tabulated_rays)
+                     straight_ray_delays, straight_ray_weights, straight_rays, tabulated_rays)
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout

@@ -233,6 +233,13 @@ def straight_ray_weights(sizes: Sequence[int], origin: Sequence[float], spacing:
     return _native.straight_ray_weights(*_geometry(sizes, origin, spacing, sources, receivers, velocity))
 
 
+def straight_ray_delays(sizes: Sequence[int], origin: Sequence[float], spacing: Sequence[float], sources: npt.ArrayLike,
+                        receivers: npt.ArrayLike, velocity: float, *, between_sources: float, between_receivers: float) -> Any:
+    """The longest delays of waves between neighbours so far apart, for the ``delays`` of :func:`kirchhoff`."""
+    return _native.straight_ray_delays(*_geometry(sizes, origin, spacing, sources, receivers, velocity), between_sources,
+                                       between_receivers)
+
+
 def tabulated_rays(from_sources: npt.ArrayLike, to_receivers: npt.ArrayLike) -> Any:
     """Travel times or weights for :func:`kirchhoff` from tables of points × sources and points × receivers."""
     source, receiver = np.asarray(from_sources, float), np.asarray(to_receivers, float)
@@ -252,13 +259,15 @@ def computed_rays(from_source: Callable[[int, Any], Any], to_receiver: Callable[
 
 def kirchhoff(data: Space, image: Space, times: Any, *, interval: float, wavelet: Sequence[float], centre: int,
               traces: npt.ArrayLike | None = None, weights: Sequence[Any] = (), table_bytes: int | None = None,
-              dtype: npt.DTypeLike = np.float64) -> Operator:
+              delays: Any = None, widest: int = 8, dtype: npt.DTypeLike = np.float64) -> Operator:
     """Kirchhoff demigration from images to data (sources, receivers, samples); its adjoint is migration.
 
     With ``traces``, a row (source, receiver) for each trace, data are (traces, samples). The weight of a point is the sum
     over ``weights`` of the products of its numbers at the source and at the receiver. With ``table_bytes`` times and
-    weights are computed anew in each product, for as many points at once as fit into this memory of a rank.
+    weights are computed anew in each product, for as many points at once as fit into this memory of a rank. With
+    ``delays`` an arrival is spread, against aliasing, over a triangle whose half base is the sum of the two delays, rounded
+    to 1 … ``widest`` samples.
     """
     pairs = None if traces is None else np.asarray(traces, int).reshape(-1, 2).tolist()
     return _made(data, dtype, "kirchhoff", data.native, image.native, times, interval, list(wavelet), centre, pairs,
-                 list(weights), table_bytes)
+                 list(weights), table_bytes, delays, widest)

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,13 @@ GRIDLOPS_EXPORT std::vector<RayValues> straight_ray_weights(const std::vector<In
                                                             const ImageAxes& axes,
                                                             std::vector<Position> sources,
                                                             std::vector<Position> receivers, double velocity);
+/// The delays of waves along straight rays between neighbours so far apart, one for sources and one for
+/// receivers, in the direction in which they are longest: distance · sin θ / velocity. For KirchhoffOptions::
+/// spread.
+GRIDLOPS_EXPORT RayValues straight_ray_delays(const std::vector<Index>& sizes, const ImageAxes& axes,
+                                              std::vector<Position> sources, std::vector<Position> receivers,
+                                              double velocity, double between_sources,
+                                              double between_receivers);
 /// Numbers from the columns of two column-major tables: points × sources and points × receivers.
 GRIDLOPS_EXPORT RayValues tabulated_rays(Index points, std::vector<double> from_sources,
                                          std::vector<double> to_receivers);
@@ -61,12 +69,25 @@ struct Recording {
   std::function<TraceEnds(Index trace)> ends{};
 };
 
+/// Against aliasing: an arrival is spread over the delay to the next trace, so that migration smooths a trace
+/// where its samples are farther apart than the traces let waves be told apart (Lumley, Claerbout, Bevc:
+/// Anti-aliased Kirchhoff 3-D migration, SEG Expanded Abstracts, 1994; Abma, Sun, Bernitsas: Antialiasing
+/// methods in Kirchhoff migration, Geophysics 64, 1999).
+struct Spread {
+  /// The sum h of its numbers, in the unit of the travel times, is half the base of a triangle. They are ≥ 0
+  /// and finite.
+  RayValues delays;
+  /// Of the triangles, in samples: h is rounded to one of 1 … widest.
+  Index widest = 8;
+};
+
 struct KirchhoffOptions {
   /// The weight of a point in a trace is Σ a(s, i) b(r, i) over these pairs of functions. Empty: 1.
   std::vector<RayValues> weights{};
   /// With a limit, a rank keeps no tables. In each product it takes as many points at a time as fit into this
   /// memory, but at least one, and calls the functions for them. The same on all ranks.
   Index table_bytes = std::numeric_limits<Index>::max();
+  std::optional<Spread> spread{};  ///< none: arrivals are not spread
 };
 
 /// Kirchhoff demigration, whose adjoint is Kirchhoff migration (Bleistein, Cohen, Stockwell: Mathematics of
@@ -76,9 +97,10 @@ struct KirchhoffOptions {
 ///   y(k) = Σᵢ aᵢ mᵢ ((1 − w) δ(k, ⌊t⌋) + w δ(k, ⌊t⌋ + 1)),   w = t − ⌊t⌋,
 ///   t = (t_s(i) + t_r(i)) / interval
 ///
-/// over the points i of the image with 0 ≤ ⌊t⌋ < samples − 1, whose weights are aᵢ. Travel times may be in
-/// any unit. They are ≥ 0, and infinite if no wave arrives, which is how they limit an aperture. Weights are
-/// finite. Not collective.
+/// (with a spread, the trace is f ∗ Σₕ Λₕ ∗ yₕ with the points of half base h, and Λₕ(k) = max(0, h −
+/// |k|)/h²) over the points i of the image with 0 ≤ ⌊t⌋ < samples − 1, whose weights are aᵢ. Travel times may
+/// be in any unit. They are ≥ 0, and infinite if no wave arrives, which is how they limit an aperture.
+/// Weights are finite. Not collective.
 ///
 /// data: arrays whose last dimension has the samples, whole on each rank, cut along any of the others; image:
 /// arrays of any dims. If the image is uncut, demigration moves no data, and migration sums images over the
@@ -91,9 +113,9 @@ struct KirchhoffOptions {
 /// with data along grid_rows. The same holds for grid columns with all_transposed and grid_rows, and for the
 /// points of images. While it works, a rank has room for these parts together; with several columns, twice.
 ///
-/// Times, in samples, and weights are tables of Real<T>. A rank has sizeof(Real<T>) · (1 + weights.size())
-/// bytes for each pair of one of the points and one of the sources or receivers of the traces that it
-/// computes with, or table_bytes in all. Beside them it has up to 24 bytes for each of these points and 48
+/// Times and delays, in samples, and weights are tables of Real<T>. A rank has an element of each for each
+/// pair of one of the points and one of the sources or receivers of the traces that it computes with, or
+/// table_bytes in all. Beside them it has up to 24 bytes for each of these points and 48
 /// for each of these traces. In single precision t samples are exact to about t · 10⁻⁷. The functions are
 /// called once for each pair, in the first product; with a limit in table_bytes in every product, which
 /// throws their errors on all ranks. Throws ShapeError or UsageError on all ranks.

@@ -139,11 +139,11 @@ struct AddRuns {
 
 // Migration (see migration.hpp): a batch of traces at a time, of one column.
 
-/// Where a wave arrives in a trace: the sample before it, its distance from that sample, and its weight. Late
-/// waves have no sample.
+/// Where a wave arrives in a trace: the sample before it, in the part of its wavelet, its distance from that
+/// sample, and its weight. Late waves have no place.
 template <class R>
 struct Arrival {
-  Index sample = -1;
+  Index place = -1;
   R behind = 0, weight = 1;
 };
 
@@ -152,7 +152,7 @@ template <class R>
 struct BatchTables {
   MatrixView<const R> from_sources, to_receivers;
   MatrixView<const TraceColumns> columns;  // one column: of each trace of the batch
-  Index samples, sources, receivers, terms;
+  Index samples, sources, receivers, terms, wavelets;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
@@ -166,16 +166,25 @@ struct BatchTables {
     const R time = from_sources(point, of.source) + to_receivers(point, of.receiver);
     if (!(time < static_cast<R>(samples - 1))) return {};
     const auto sample = static_cast<Index>(time);
+    Index place = sample, first_term = 1;
+    if (wavelets > 1) {
+      const R width = from_sources(point, sources + of.source) + to_receivers(point, receivers + of.receiver),
+              last = static_cast<R>(wavelets), rounded = width + R(0.5);
+      const auto number = static_cast<Index>(rounded < last ? rounded : last);
+      if (number > 1) place += samples * (number - 1);
+      first_term = 2;
+    }
     R weight = terms == 0 ? 1 : 0;
-    for (Index q = 1; q <= terms; ++q)
+    for (Index q = first_term; q < first_term + terms; ++q)
       weight +=
           from_sources(point, q * sources + of.source) * to_receivers(point, q * receivers + of.receiver);
-    return {sample, time - static_cast<R>(sample), weight};
+    return {place, time - static_cast<R>(sample), weight};
   }
 };
 
-/// Each trace of a batch in several shares: strips(k, share) is what one share of the image contributes to
-/// sample k. Each thread has a share to itself, so that the order of the sums is fixed.
+/// Each trace of a batch, for one wavelet after the other, in several shares: strips(k, share) is what one
+/// share of the image contributes to sample k. Each thread has a share to itself, so that the order of the
+/// sums is fixed.
 template <class T>
 struct SpreadImage {
   BatchTables<RealPart<T>> tables;
@@ -192,12 +201,12 @@ struct SpreadImage {
   __host__ __device__ void operator()(Index trace, Index share) const {
     const Index step = tables.columns.rows * shares;
     T* const strip = strips.data + (share * tables.columns.rows + trace);
-    for (Index k = 0; k < tables.samples; ++k) strip[k * step] = T{};
+    for (Index k = 0; k < tables.samples * tables.wavelets; ++k) strip[k * step] = T{};
     for (Index i = share; i < image.rows; i += shares) {
-      const auto [sample, behind, weight] = tables.arrival(trace, i);
-      if (sample < 0) continue;
+      const auto [place, behind, weight] = tables.arrival(trace, i);
+      if (place < 0) continue;
       const T echo = times(weight, image.data[i]);
-      T* const sums = strip + sample * step;
+      T* const sums = strip + place * step;
       sums[0] = sums[0] + times(1 - behind, echo);
       sums[step] = sums[step] + times(behind, echo);
     }
@@ -276,27 +285,32 @@ struct ShrinkGroups {
   }
 };
 
-/// Convolves each column with the wavelet, or correlates it: y(k) ← Σⱼ fⱼ x(k ± (c − j)), plus y(k) if it
-/// adds.
+/// Convolves the parts of each column with one wavelet each, and sums them, or correlates each column with
+/// all wavelets: y(k) ← Σⱼ fⱼ x(k ± (c − j)), plus y(k) if it adds.
 template <class T>
 struct FilterTraces {
-  MatrixView<const RealPart<T>> wavelet;  // one column
-  Index centre, sign;
+  MatrixView<const RealPart<T>> wavelets;  // one in each column
+  Index centre, sign, samples;
   bool adds;
   MatrixView<const T> X;
   MatrixView<T> Y;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
-    visit.reads(wavelet);
+    visit.reads(wavelets);
     visit.reads(X);
     visit.writes(Y);
   }
   __host__ __device__ void operator()(Index k, Index trace) const {
+    // Either X or Y has several parts.
+    const Index part = wavelets.cols == 1 ? 0 : quotient(k, samples), parts_of_X = quotient(X.rows, samples);
     T sum{};
-    for (Index j = 0; j < wavelet.rows; ++j) {
-      const Index from = k + sign * (centre - j);
-      if (0 <= from && from < X.rows) sum = sum + times(wavelet.data[j], X(from, trace));
+    for (Index p = 0; p < parts_of_X; ++p) {
+      const RealPart<T>* const f = wavelets.column(part + p);
+      for (Index j = 0; j < wavelets.rows; ++j) {
+        const Index from = k - part * samples + sign * (centre - j);
+        if (0 <= from && from < samples) sum = sum + times(f[j], X(p * samples + from, trace));
+      }
     }
     Y(k, trace) = adds ? Y(k, trace) + sum : sum;
   }
@@ -321,10 +335,10 @@ struct GatherImage {
     T sum{};
     if (!begins) sum = image.data[i];
     for (Index trace = 0; trace < traces.cols; ++trace) {
-      const auto [sample, behind, weight] = tables.arrival(trace, i);
-      if (sample < 0) continue;
-      sum = sum + times(weight * (1 - behind), traces(sample, trace));
-      sum = sum + times(weight * behind, traces(sample + 1, trace));
+      const auto [place, behind, weight] = tables.arrival(trace, i);
+      if (place < 0) continue;
+      sum = sum + times(weight * (1 - behind), traces(place, trace));
+      sum = sum + times(weight * behind, traces(place + 1, trace));
     }
     image.data[i] = sum;
   }

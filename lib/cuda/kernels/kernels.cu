@@ -134,14 +134,19 @@ struct MigrationBatch {
 template <class Tables>
 auto batch_of(const Tables& tables, Range traces) {
   using R = std::remove_cvref_t<decltype(*tables.wavelet)>;
-  const Index layers = 1 + tables.terms;
-  return BatchTables<R>{{tables.from_sources, tables.points, tables.sources * layers},
-                        {tables.to_receivers, tables.points, tables.receivers * layers},
+  return BatchTables<R>{{tables.from_sources, tables.points, tables.sources * tables.layers()},
+                        {tables.to_receivers, tables.points, tables.receivers * tables.layers()},
                         {tables.columns + traces.begin, traces.size, 1},
                         tables.samples,
                         tables.sources,
                         tables.receivers,
-                        tables.terms};
+                        tables.terms,
+                        tables.wavelets};
+}
+template <class Tables>
+auto wavelets_of(const Tables& tables) {
+  using R = std::remove_cvref_t<decltype(*tables.wavelet)>;
+  return MatrixView<const R>(tables.wavelet, tables.length, tables.wavelets);
 }
 
 }  // namespace
@@ -149,7 +154,7 @@ auto batch_of(const Tables& tables, Range traces) {
 template <class T>
 Index ArrayLaunch<T>::migration_scratch(const Tables& tables) {
   const MigrationBatch batch(tables);
-  return tables.samples * batch.traces * (batch.shares + 1);
+  return tables.samples * tables.wavelets * batch.traces * (batch.shares + 1);
 }
 
 template <class T>
@@ -157,7 +162,7 @@ cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables,
                                       MatrixView<const T> image, MatrixView<T> data, T* scratch,
                                       int& launches) {
   const MigrationBatch batch(tables);
-  const Index samples = tables.samples;
+  const Index samples = tables.samples, parts = samples * tables.wavelets;
   cudaError_t error = cudaSuccess;
   const auto launched = [&](cudaError_t result) {
     error = result;
@@ -167,18 +172,18 @@ cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables,
   for (Index c = 0; c < data.cols; ++c) {
     for (Index begin = 0; begin < tables.traces; begin += batch.traces) {
       const Range some{begin, std::min(batch.traces, tables.traces - begin)};
-      const MatrixView<T> strips(scratch, samples * some.size * batch.shares, 1);
-      const MatrixView<T> spread(scratch + strips.rows, samples, some.size);
+      const MatrixView<T> strips(scratch, parts * some.size * batch.shares, 1);
+      const MatrixView<T> spread(scratch + strips.rows, parts, some.size);
       const MatrixView<T> traces(data.column(c) + begin * samples, samples, some.size);
       if (!launched(for_each_element(
               stream, "spread_image", some.size, batch.shares,
               SpreadImage<T>{
                   batch_of(tables, some), {image.column(c), tables.points, 1}, strips, batch.shares})) ||
-          !launched(for_each_element(stream, "collect_shares", samples, some.size,
+          !launched(for_each_element(stream, "collect_shares", parts, some.size,
                                      CollectShares<T>{strips, batch.shares, spread})) ||
           !launched(for_each_element(
               stream, "convolve_traces", samples, some.size,
-              FilterTraces<T>{{tables.wavelet, tables.length, 1}, tables.centre, 1, adds, spread, traces})))
+              FilterTraces<T>{wavelets_of(tables), tables.centre, 1, samples, adds, spread, traces})))
         return error;
     }
   }
@@ -189,7 +194,7 @@ template <class T>
 cudaError_t ArrayLaunch<T>::migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
                                     MatrixView<T> image, T* scratch, int& launches) {
   const MigrationBatch batch(tables);
-  const Index samples = tables.samples;
+  const Index samples = tables.samples, parts = samples * tables.wavelets;
   cudaError_t error = cudaSuccess;
   const auto launched = [&](cudaError_t result) {
     error = result;
@@ -202,11 +207,10 @@ cudaError_t ArrayLaunch<T>::migrate(cudaStream_t stream, const Tables& tables, M
     for (Index begin = 0; begin < tables.traces; begin += batch.traces) {
       const Range some{begin, std::min(batch.traces, tables.traces - begin)};
       const MatrixView<const T> traces(data.column(c) + begin * samples, samples, some.size);
-      const MatrixView<T> correlated(scratch, samples, some.size);
+      const MatrixView<T> correlated(scratch, parts, some.size);
       if (!launched(for_each_element(
-              stream, "correlate_traces", samples, some.size,
-              FilterTraces<T>{
-                  {tables.wavelet, tables.length, 1}, tables.centre, -1, false, traces, correlated})) ||
+              stream, "correlate_traces", parts, some.size,
+              FilterTraces<T>{wavelets_of(tables), tables.centre, -1, samples, false, traces, correlated})) ||
           !launched(for_each_element(stream, "gather_image", tables.points, 1,
                                      GatherImage<T>{batch_of(tables, some), correlated, begin == 0, sums})))
         return error;

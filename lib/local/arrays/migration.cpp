@@ -25,17 +25,17 @@ constexpr Index points_at_once = 512;
 /// Traces are taken in groups of up to so many.
 constexpr Index most_traces = 32;
 
-/// The sample of a trace at which each point of a piece of the image arrives, how far behind that sample, and
-/// its weight, with room for K elements of each point.
+/// The place of the pair to which each point of a piece of the image contributes, how far it arrives behind
+/// that pair's sample, and its weight, with room for K elements of each point.
 template <Scalar T, Index K>
 struct Arrivals {
   using R = Real<T>;
-  std::array<std::int32_t, points_at_once> sample;
+  std::array<std::int32_t, points_at_once> place;
   std::array<R, points_at_once> behind, weight;
   StackElements<T, points_at_once * K> room;
 
   void find(const R* from_source, const R* to_receiver, Index count, R end) {
-    find_arrivals(count, from_source, to_receiver, end, sample.data(), behind.data());
+    find_arrivals(count, from_source, to_receiver, end, place.data(), behind.data());
   }
 };
 
@@ -57,12 +57,14 @@ class MigrationLoops {
     filtered_ = padded_ + threads_per_rank() * padded_size();
     image_ = filtered_ + threads_per_rank() * tables.samples * K;
     reversed_ = reinterpret_cast<R*>(image_ + tables.points * K);
-    std::reverse_copy(tables.wavelet, tables.wavelet + tables.length, reversed_);
+    for (Index j = 0; j < tables.wavelets; ++j)
+      std::reverse_copy(wavelet(j), wavelet(j + 1), reversed_ + j * tables.length);
   }
   static Index scratch_bytes(const MigrationTables<R>& tables) {
-    const Index per_thread = (2 * group_of(tables) + 2) * tables.samples + 2 * tables.length;
+    const Index per_thread =
+        (2 * group_of(tables) * tables.wavelets + 2) * tables.samples + 2 * tables.length;
     return (threads_per_rank() * per_thread + tables.points) * K * Index{sizeof(T)} +
-           tables.length * Index{sizeof(R)};
+           tables.wavelets * tables.length * Index{sizeof(R)};
   }
 
   void demigrate(bool adds, MatrixView<const T> image, MatrixView<T> data) {
@@ -127,26 +129,41 @@ class MigrationLoops {
     const R* from_source = times.from_source + points.begin;
     const R* to_receiver = times.to_receiver + points.begin;
     found.find(from_source, to_receiver, points.size, static_cast<R>(tables_.samples - 1));
+    const auto next_tables = [&] {
+      from_source += tables_.points * tables_.sources;
+      to_receiver += tables_.points * tables_.receivers;
+    };
+    if (tables_.chooses()) {
+      next_tables();
+      const auto samples = static_cast<std::int32_t>(tables_.samples);
+      const auto last = static_cast<R>(tables_.wavelets);
+      for (Index i = 0; i < points.size; ++i) {
+        const R width = std::min(from_source[i] + to_receiver[i] + R(0.5), last);
+        found.place[at(i)] += samples * (std::max(static_cast<std::int32_t>(width), 1) - 1);
+      }
+    }
     if (tables_.terms == 0) return;
     std::fill_n(found.weight.begin(), points.size, R(0));
     for (Index q = 0; q < tables_.terms; ++q) {
-      from_source += tables_.points * tables_.sources;
-      to_receiver += tables_.points * tables_.receivers;
+      next_tables();
       for (Index i = 0; i < points.size; ++i) found.weight[at(i)] += from_source[i] * to_receiver[i];
     }
   }
   double operations(Index traces) const {
     return static_cast<double>(traces) *
-           static_cast<double>((5 + 2 * tables_.terms) * tables_.points + tables_.samples * tables_.length);
+           static_cast<double>((5 + 2 * tables_.terms) * tables_.points +
+                               tables_.samples * tables_.length * tables_.wavelets);
   }
 
   /// The traces whose pairs take up to half of a usual second-level cache.
   static Index group_of(const MigrationTables<R>& tables) {
     constexpr Index bytes = 1 << 19;
-    const Index each = 2 * tables.samples * K * Index{sizeof(T)};
+    const Index each = 2 * tables.samples * tables.wavelets * K * Index{sizeof(T)};
     return each == 0 ? 1 : std::clamp<Index>(bytes / each, 1, most_traces);
   }
-  Index pairs_size() const { return 2 * tables_.samples * K; }
+  /// Of a trace: its pairs for one wavelet after the other.
+  Index pairs_size() const { return 2 * tables_.samples * tables_.wavelets * K; }
+  const R* wavelet(Index j) const { return tables_.wavelet + j * tables_.length; }
   Index padded_size() const { return (tables_.samples + 2 * margin_) * K; }
   T* pairs(Index i) const { return pairs_ + i * pairs_size(); }
   /// Sample k of a thread's trace with room for the wavelet before and after it.
@@ -167,8 +184,11 @@ class MigrationLoops {
       const Range arrivals = times[at(i)].arrivals;
       if (arrivals.size == 0) continue;
       T* const own = pairs + i * pairs_size();
-      std::fill_n(own + 2 * K * arrivals.begin, 2 * K * arrivals.size, T(0));
-      std::fill_n(own + 2 * K * (tables_.samples - 1), 2 * K, T(0));
+      for (Index j = 0; j < tables_.wavelets; ++j) {
+        T* const of_wavelet = own + 2 * K * j * tables_.samples;
+        std::fill_n(of_wavelet + 2 * K * arrivals.begin, 2 * K * arrivals.size, T(0));
+        std::fill_n(of_wavelet + 2 * K * (tables_.samples - 1), 2 * K, T(0));
+      }
     }
     Arrivals<T, K> found;
     for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
@@ -189,7 +209,7 @@ class MigrationLoops {
       m = weighted;
     }
     for (Index i = 0; i < points.size; ++i, m += K) {
-      T* const sums = pairs + 2 * K * found.sample[at(i)];
+      T* const sums = pairs + 2 * K * found.place[at(i)];
       const R w = found.behind[at(i)];
       for (Index c = 0; c < K; ++c) {
         const T behind = w * m[c];
@@ -199,34 +219,36 @@ class MigrationLoops {
     }
   }
 
-  /// Returns wavelet ∗ the trace that the pairs represent.
+  /// Returns the sum over the wavelets of wavelet ∗ the trace that its pairs represent.
   const T* convolve(Range arrivals, const T* pairs, int thread) {
     const Index samples = tables_.samples, length = tables_.length;
-    const auto pair = [=](Index k) { return pairs + 2 * K * k; };
     const auto padded = [=, this](Index k) { return this->padded(thread, k); };
+    T* const result = filtered(thread);
     Range wet{0, 0};  // samples that waves reach
     if (arrivals.size > 0) {
       const Index last = arrivals.end();
+      wet = intersect(Range{arrivals.begin - tables_.centre, arrivals.size + length}, Range{0, samples});
       std::fill(padded(arrivals.begin - length), padded(arrivals.begin), T(0));
       std::fill(padded(last + 1), padded(last + 1 + length), T(0));
-      for (Index c = 0; c < K; ++c) padded(arrivals.begin)[c] = pair(arrivals.begin)[c];
-      for (Index k = arrivals.begin + 1; k < last; ++k)
-        for (Index c = 0; c < K; ++c) padded(k)[c] = pair(k)[c] + pair(k - 1)[K + c];
-      for (Index c = 0; c < K; ++c) padded(last)[c] = pair(last - 1)[K + c];
-      wet = intersect(Range{arrivals.begin - tables_.centre, arrivals.size + length}, Range{0, samples});
+      for (Index j = 0; j < tables_.wavelets; ++j) {
+        const auto pair = [=](Index k) { return pairs + 2 * K * (j * samples + k); };
+        for (Index c = 0; c < K; ++c) padded(arrivals.begin)[c] = pair(arrivals.begin)[c];
+        for (Index k = arrivals.begin + 1; k < last; ++k)
+          for (Index c = 0; c < K; ++c) padded(k)[c] = pair(k)[c] + pair(k - 1)[K + c];
+        for (Index c = 0; c < K; ++c) padded(last)[c] = pair(last - 1)[K + c];
+        correlate(wet.size * K, T(1), reversed_ + j * length, length,
+                  padded(wet.begin + tables_.centre - length + 1), K, T(j == 0 ? 0 : 1),
+                  result + wet.begin * K);
+      }
     }
-    T* const result = filtered(thread);
     std::fill_n(result, wet.begin * K, T(0));
-    correlate(wet.size * K, T(1), reversed_, length, padded(wet.begin + tables_.centre - length + 1), K, T(0),
-              result + wet.begin * K);
     std::fill(result + wet.end() * K, result + samples * K, T(0));
     return result;
   }
 
-  /// Pair k ← (z(k), z(k + 1) − z(k)), where z is the correlation of the trace with the wavelet.
+  /// Pair k ← (z(k), z(k + 1) − z(k)), where z is the correlation of the trace with the wavelet of the pairs.
   void correlate_with_wavelet(MatrixView<const T> trace, Range arrivals, T* pairs, int thread) {
     if (arrivals.size == 0) return;
-    std::fill_n(pairs + 2 * K * (tables_.samples - 1), 2 * K, T(0));
     const auto padded = [=, this](Index k) { return this->padded(thread, k); };
     const Range needed{arrivals.begin - tables_.centre, arrivals.size + tables_.length};
     const Range recorded = intersect(needed, Range{0, tables_.samples});
@@ -234,14 +256,17 @@ class MigrationLoops {
     std::fill(padded(recorded.end()), padded(needed.end()), T(0));
     for (Index c = 0; c < K; ++c)
       for (Index k = recorded.begin; k < recorded.end(); ++k) padded(k)[c] = trace(k, c);
-    correlate((arrivals.size + 1) * K, T(1), tables_.wavelet, tables_.length, padded(needed.begin), K, T(0),
-              filtered(thread));
-    for (Index k = 0; k < arrivals.size; ++k) {
-      const T* const z = filtered(thread) + k * K;
-      T* const pair = pairs + 2 * K * (arrivals.begin + k);
-      for (Index c = 0; c < K; ++c) {
-        pair[c] = z[c];
-        pair[K + c] = z[K + c] - z[c];
+    for (Index j = 0; j < tables_.wavelets; ++j, pairs += 2 * K * tables_.samples) {
+      std::fill_n(pairs + 2 * K * (tables_.samples - 1), 2 * K, T(0));
+      correlate((arrivals.size + 1) * K, T(1), wavelet(j), tables_.length, padded(needed.begin), K, T(0),
+                filtered(thread));
+      for (Index k = 0; k < arrivals.size; ++k) {
+        const T* const z = filtered(thread) + k * K;
+        T* const pair = pairs + 2 * K * (arrivals.begin + k);
+        for (Index c = 0; c < K; ++c) {
+          pair[c] = z[c];
+          pair[K + c] = z[K + c] - z[c];
+        }
       }
     }
   }
@@ -267,7 +292,7 @@ class MigrationLoops {
     if (weighs) std::fill_n(unweighted, points.size * K, T(0));
     T* m = weighs ? unweighted : sums;
     for (Index i = 0; i < points.size; ++i, m += K) {
-      const T* const z = pairs + 2 * K * found.sample[at(i)];
+      const T* const z = pairs + 2 * K * found.place[at(i)];
       const R w = found.behind[at(i)];  // a local, because m may lie in found
       for (Index c = 0; c < K; ++c) m[c] += z[c] + w * z[K + c];
     }

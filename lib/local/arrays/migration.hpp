@@ -21,17 +21,23 @@ struct TraceColumns {
 };
 
 /// The traces of one rank, and points of its image. All arrays except the spans are in the backend's memory.
-/// Table 0 of the sources and of the receivers has travel times, in samples. Table q = 1 … terms has
-/// weights, whose products are summed over q; without terms all weights are 1.
+/// Table 0 of the sources and of the receivers has travel times, in samples. If there are several wavelets, a
+/// point has number ⌊w + ½⌋ − 1 of them, or the first or the last, where w is the sum of two elements of
+/// table
+/// 1. Each of the next `terms` tables has weights, whose products are summed over the tables; without terms
+/// all weights are 1.
 template <class R>
 struct MigrationTables {
-  Index points = 0, sources = 0, receivers = 0, traces = 0, samples = 0, terms = 0;
+  Index points = 0, sources = 0, receivers = 0, traces = 0, samples = 0, terms = 0, wavelets = 1;
   const TraceColumns* columns = nullptr;  // of each trace
   // One table after another: points × sources, points × receivers.
   const R* from_sources = nullptr;
   const R* to_receivers = nullptr;
-  const R* wavelet = nullptr;
-  Index length = 0, centre = 0;  // of the wavelet
+  const R* wavelet = nullptr;    // one after the other
+  Index length = 0, centre = 0;  // of each wavelet
+
+  bool chooses() const { return wavelets > 1; }
+  Index layers() const { return 1 + (chooses() ? 1 : 0) + terms; }
 
   // Spans of the columns of the travel times, in host memory.
   const ArrivalSpan<R>* source_spans = nullptr;
@@ -46,7 +52,7 @@ Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index colu
 /// K). One column of `data` has all traces, sample by sample. For each trace, point and column they make two
 /// loads, two products and two sums. For each trace and point, all columns share 5 operations and two
 /// elements of tables, and for each term of the weights 2 operations and two elements. The convolution takes
-/// 2 · length operations for each sample between the first arrival and the last.
+/// 2 · length · wavelets operations for each sample between the first arrival and the last.
 template <Scalar T>
 void demigrate(const MigrationTables<Real<T>>& tables, bool adds, MatrixView<const T> image,
                MatrixView<T> data, std::byte* scratch);

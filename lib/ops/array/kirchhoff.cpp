@@ -63,8 +63,10 @@ class Kirchhoff final : public LibraryOperator<T> {
       : LibraryOperator<T>(data, image),
         recording_(std::move(recording)),
         table_bytes_(options.table_bytes),
-        layers_(std::move(options.weights)) {
-    layers_.insert(layers_.begin(), std::move(times));
+        wavelets_(options.spread ? options.spread->widest : 1),
+        layers_{std::move(times)} {
+    if (wavelets_ > 1) layers_.push_back(std::move(options.spread->delays));
+    for (RayValues& term : options.weights) layers_.push_back(std::move(term));
     // traces_ belongs to this object, so its functions may refer to `this`.
     const auto make = keeps_tables() ? library_local_operator<T> : local_operator<T>;
     traces_ = make(
@@ -106,10 +108,10 @@ class Kirchhoff final : public LibraryOperator<T> {
   /// The tables, and a column of one in either precision; numbers and places of points and traces.
   Index do_kept_bytes(const Partition& columns) const override {
     if (tables_.length == 0) count_ends();
-    const Index ends = sources_.count() + receivers_.count(), layers = tables_.terms + 1;
-    return block_ * (ends * layers * Index{sizeof(R)} + Index{sizeof(double) + sizeof(R)}) +
+    const Index ends = sources_.count() + receivers_.count();
+    return block_ * (ends * tables_.layers() * Index{sizeof(R)} + Index{sizeof(double) + sizeof(R)}) +
            static_cast<Index>(points_.size() * sizeof(Index)) + tables_.traces * Index{sizeof(TraceColumns)} +
-           tables_.length * Index{sizeof(R)} + traces_->kept_bytes(columns);
+           tables_.wavelets * tables_.length * Index{sizeof(R)} + traces_->kept_bytes(columns);
   }
   Index scratch_size(Index columns) const {
     if (columns == 0) return 0;
@@ -170,9 +172,10 @@ class Kirchhoff final : public LibraryOperator<T> {
     tables_.receivers = receivers_.count();
     tables_.traces = static_cast<Index>(ends.size());
     tables_.samples = data.dims.size(data.dims.count() - 1);
-    tables_.terms = layers - 1;
-    tables_.length = static_cast<Index>(recording_.wavelet.size());
-    tables_.centre = recording_.centre;
+    tables_.wavelets = wavelets_;
+    tables_.terms = layers - 1 - (tables_.chooses() ? 1 : 0);
+    tables_.length = static_cast<Index>(recording_.wavelet.size()) + 2 * (wavelets_ - 1);
+    tables_.centre = recording_.centre + wavelets_ - 1;
   }
 
   /// Takes the memory, and fills tables that stay.
@@ -181,9 +184,9 @@ class Kirchhoff final : public LibraryOperator<T> {
     values_.resize(at(block_));
     rounded_.resize(at(block_));
     for (Ends* const ends : {&sources_, &receivers_})
-      ends->tables = Buffer<R>(backend(), block_ * ends->count() * (tables_.terms + 1));
+      ends->tables = Buffer<R>(backend(), block_ * ends->count() * tables_.layers());
     columns_ = uploaded<TraceColumns>(backend(), columns_of_traces_);
-    wavelet_ = uploaded<R>(backend(), recording_.wavelet);
+    wavelet_ = uploaded<R>(backend(), spread_wavelets());
     if (keeps_tables()) fill_tables({0, block_});
     tables_.columns = columns_.data();
     tables_.from_sources = sources_.tables.data();
@@ -192,6 +195,17 @@ class Kirchhoff final : public LibraryOperator<T> {
     tables_.receiver_spans = receivers_.spans.data();
     tables_.wavelet = wavelet_.data();
     columns_of_traces_ = {};
+  }
+
+  /// f ∗ Λₕ for h = 1 … widest, each with zeros up to the same length.
+  std::vector<double> spread_wavelets() const {
+    std::vector<double> all(at(wavelets_ * tables_.length), 0);
+    for (Index h = 1; h <= wavelets_; ++h)
+      for (Index j = 0; j < static_cast<Index>(recording_.wavelet.size()); ++j)
+        for (Index k = 1 - h; k < h; ++k)
+          all[at((h - 1) * tables_.length + wavelets_ - 1 + j + k)] +=
+              recording_.wavelet[at(j)] * static_cast<double>(h - std::abs(k)) / static_cast<double>(h * h);
+    return all;
   }
 
   void fill_tables(Range block) const {
@@ -209,21 +223,26 @@ class Kirchhoff final : public LibraryOperator<T> {
     }
   }
 
-  /// rounded_ ← the times, in samples, or the weights between an end and the points of the block.
+  /// rounded_ ← the times or delays, in samples, or the weights between an end and the points of the block.
   void fill_column(Ends& ends, Index end, Index layer, Range block) const {
     const std::span<const Index> points = std::span(points_).subspan(at(block.begin), at(block.size));
     const std::span<double> values = std::span(values_).first(at(block.size));
     const Index number = ends.numbers[at(end)];
     (layers_[at(layer)].*ends.values)(number, points, values);
-    const bool are_times = layer == 0;
+    const bool are_times = layer == 0, are_delays = layer == 1 && tables_.chooses();
     ArrivalSpan<R> span{std::numeric_limits<R>::infinity(), -1};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double value = values[i];
-      require<UsageError>(are_times ? value >= 0 : std::isfinite(value), "the ",
-                          are_times ? "travel time" : "weight", " between ", ends.name, " ", number,
-                          " and point ", points[i], " is ", value, "; it must be ",
-                          are_times ? "0 or more, or infinite" : "finite");
-      rounded_[i] = static_cast<R>(are_times ? value / recording_.interval : value);
+      require<UsageError>(
+          (are_times || std::isfinite(value)) && (value >= 0 || !(are_times || are_delays)), "the ",
+          are_times    ? "travel time"
+          : are_delays ? "delay"
+                       : "weight",
+          " between ", ends.name, " ", number, " and point ", points[i], " is ", value, "; it must be ",
+          are_times    ? "0 or more, or infinite"
+          : are_delays ? "0 or more, and finite"
+                       : "finite");
+      rounded_[i] = static_cast<R>(are_times || are_delays ? value / recording_.interval : value);
       if (!std::isfinite(rounded_[i])) continue;
       span = {std::min(span.least, rounded_[i]), std::max(span.most, rounded_[i])};
     }
@@ -231,8 +250,8 @@ class Kirchhoff final : public LibraryOperator<T> {
   }
 
   const Recording recording_;
-  const Index table_bytes_;
-  std::vector<RayValues> layers_;  // times, and then the terms of the weights
+  const Index table_bytes_, wavelets_;
+  std::vector<RayValues> layers_;  // times, delays if arrivals are spread, and then the terms of the weights
   OperatorPtr<T> traces_;
   mutable std::vector<Index> points_;  // that this rank computes with
   mutable std::vector<TraceColumns> columns_of_traces_;
@@ -331,6 +350,21 @@ std::vector<RayValues> straight_ray_weights(const std::vector<Index>& sizes, con
   return {rays.values(oblique, slow), rays.values(slow, oblique)};
 }
 
+RayValues straight_ray_delays(const std::vector<Index>& sizes, const ImageAxes& axes,
+                              std::vector<Position> sources, std::vector<Position> receivers, double velocity,
+                              double between_sources, double between_receivers) {
+  for (const double distance : {between_sources, between_receivers})
+    require<UsageError>(distance >= 0 && std::isfinite(distance), "the distance between neighbours is ",
+                        distance, "; it must be 0 or more");
+  const StraightRays rays(sizes, axes, std::move(sources), std::move(receivers), velocity);
+  const auto delay = [velocity](double distance) {
+    return [=](const StraightRay& ray) {
+      return distance * std::sqrt(std::max(0.0, 1 - ray.cosine() * ray.cosine())) / velocity;
+    };
+  };
+  return rays.values(delay(between_sources), delay(between_receivers));
+}
+
 RayValues tabulated_rays(Index points, std::vector<double> from_sources, std::vector<double> to_receivers) {
   const auto column = [points](std::vector<double> table) {
     return
@@ -364,11 +398,15 @@ OperatorPtr<T> kirchhoff(const Space& data, const Space& image, RayValues times,
       "an image and data that are both cut along ", name_of(data.rows.axis),
       " have no rank for each pair of their parts; let every rank have the image (uncut), or cut the "
       "two along the rows and the columns of the grid");
+  const Index widest = options.spread ? options.spread->widest : 1;
+  require<UsageError>(1 <= widest && widest <= 1024,
+                      "the widest triangle into which an arrival is spread is ", widest,
+                      " samples; it must be 1 to 1024");
   const Index samples = data.dims.size(dims - 1),
-              most = Index{1} << std::min(std::numeric_limits<Real<T>>::digits, 30);
+              most = std::min(Index{1} << std::numeric_limits<Real<T>>::digits, (Index{1} << 30) / widest);
   require<ShapeError>(samples <= most, "traces have ", samples, " samples, but arrivals in ",
                       name_of(scalar_type_of<T>), " can tell ", most,
-                      " apart; use double precision, or shorter traces");
+                      " apart; use double precision, shorter traces, or narrower triangles");
   const auto length = static_cast<Index>(recording.wavelet.size());
   require<UsageError>(std::isfinite(recording.interval) && recording.interval > 0,
                       "the interval between samples is ", recording.interval, "; it must be positive");

@@ -76,6 +76,52 @@ class Survey:
         return x, np.array(costs)
 
 
+class OwnSurvey(Survey):
+    """Traces of a list of pairs of a source and a receiver anywhere below an image of two or three dimensions. Arrivals are
+    spread over triangles if receivers have a distance."""
+
+    def __init__(self, sizes, origin, sources, receivers, pairs, samples, wavelet, receiver_distance=None, spacing=5.0,
+                 velocity=1200.0, interval=0.004):
+        super().__init__(nx=2, nz=2)
+        self.shape, self.traces, self.wavelet, self.pairs = tuple(sizes), (len(pairs), samples), wavelet, pairs
+        axes = [first + spacing * np.arange(n) for first, n in zip(origin, sizes)]
+        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        lengths = {True: [np.linalg.norm(points - at, axis=1) for at in sources],
+                   False: [np.linalg.norm(points - at, axis=1) for at in receivers]}
+        self.arrivals = [(lengths[True][s] + lengths[False][r]) / velocity / interval for s, r in pairs]
+        self.half_bases = [np.ones(len(points), int) for _ in pairs]
+        if receiver_distance is not None:
+            depths = [np.abs(points[:, -1] - at[-1]) for at in receivers]
+            sines = [np.sqrt(1 - (depth / length) ** 2) for depth, length in zip(depths, lengths[False])]
+            self.half_bases = [np.clip(np.floor(receiver_distance * sines[r] / velocity / interval + 0.5), 1, 8).astype(int)
+                               for _, r in pairs]
+
+    def each_triangle(self):
+        """Number of the trace, samples, weights and numbers of the points with one triangle, and wavelet * triangle."""
+        for at, (t, bases) in enumerate(zip(self.arrivals, self.half_bases)):
+            for h in np.unique(bases):
+                heard = np.flatnonzero((np.floor(t) < self.traces[1] - 1) & (bases == h))
+                it = np.floor(t[heard]).astype(int)
+                triangle = (h - np.abs(np.arange(1 - h, h))) / h ** 2
+                yield at, it, t[heard] - it, heard, np.convolve(self.wavelet, triangle)
+
+    def forward(self, image):
+        data = np.zeros(self.traces)
+        for at, it, w, heard, wavelet in self.each_triangle():
+            trace, m = np.zeros(self.traces[1]), image.ravel()[heard]
+            np.add.at(trace, it, (1 - w) * m)
+            np.add.at(trace, it + 1, w * m)
+            data[at] += self.same(trace, wavelet)
+        return data
+
+    def adjoint(self, data):
+        m = np.zeros(self.shape).ravel()
+        for at, it, w, heard, wavelet in self.each_triangle():
+            trace = self.same(data[at], wavelet[::-1])
+            m[heard] += (1 - w) * trace[it] + w * trace[it + 1]
+        return m.reshape(self.shape)
+
+
 def costs_in(path):
     lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
     assert all(len(line) == 2 and int(line[0]) == k for k, line in enumerate(lines)), lines[:3]
@@ -190,7 +236,9 @@ def check_own_data(suite):
     suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 1e-6 * abs(expected).max(), "moved")
     np.save(suite.folder / "far.npy", np.load(suite.folder / "positions.npy") + [1e6, 0])
     for words, status, text in [([*own[:3], "far.npy"], 65, "no sample of these traces comes from the image"), (own[:2], 2, "--data requires --geometry"), (own[2:], 2, "--geometry requires --data"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
-                                (["--data", "positions.npy", *own[2:]], 65, "sources x receivers x samples, but is 7 x 2"),
+                                (["--data", "ricker.npy", *own[2:]], 65, "sources x receivers x samples, but is 81"),
+                                (["--data", "positions.npy", *own[2:]], 65, "the geometry of 7 traces is 7 x 4: x and depth of the source"),
+                                ([*own, "--ny", 2], 65, "is 7 x 3: x, y and depth of each source"), (["--ny", 2], 2, "--ny requires --data"),
                                 ([*own, "--sources", 4], 2, "--sources"), (["--data", "none.npy", *own[2:]], 65, "none.npy")]:
         run = suite.run("lsm", *physics, *words, "--save", "refused", ranks=2)
         suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
@@ -199,7 +247,45 @@ def check_own_data(suite):
         suite.check(run.status == 2 and f"--data requires {missing}" in run.errors, given, run.status, run.errors)
 
 
+def check_pairs(suite):
+    """Traces of any pairs in two and three dimensions, and spread arrivals, against NumPy."""
+    rng = np.random.default_rng(3)
+    pairs = [(0, 1), (2, 0), (1, 1), (0, 1), (2, 2), (1, 0), (0, 2)]
+    wavelet = np.array([0.2, -0.7, 1, -0.4, 0.1])
+    np.save(suite.folder / "short.npy", wavelet)
+    for sizes, origin, words in [((9, 8), (10, 0), ["--nx", 9, "--nz", 8, "--origin", 10]),
+                                 ((5, 4, 6), (-3, 7, 0), ["--nx", 5, "--ny", 4, "--nz", 6, "--origin", -3, "--origin-y", 7])]:
+        dimensions = len(sizes)
+        low, high = np.array(origin), np.array(origin) + 5.0 * (np.array(sizes) - 1)
+        sources, receivers = ([np.append(low[:-1] + (high - low)[:-1] * rng.random(dimensions - 1), depth + rng.random()) for _ in range(3)]
+                              for depth in (-3, -6))
+        for distance in (None, 30.0):
+            survey = OwnSurvey(sizes, origin, sources, receivers, pairs, 40, wavelet, distance)
+            suite.check(distance is None or len(np.unique(np.concatenate(survey.half_bases))) > 3, "triangles", survey.half_bases)
+            data = survey.forward(rng.standard_normal(sizes)) + 0.1 * rng.standard_normal(survey.traces)
+            inverted, _ = survey.cgls(data, 6)
+            np.save(suite.folder / "traces.npy", data)
+            np.save(suite.folder / "ends.npy", np.array([np.concatenate([sources[s], receivers[r]]) for s, r in pairs]))
+            for ranks, grid in ((1, []), (3, []), (6, ["--grid", "2x3"])):
+                spread = [] if distance is None else ["--anti-alias", distance]
+                suite.succeeded(suite.run("lsm", "--data", "traces.npy", "--geometry", "ends.npy", "--wavelet", "short.npy", "--interval",
+                                          0.004, "--velocity", 1200, "--spacing", 5, "--iterations", 6, "--quiet", *words, *spread,
+                                          *grid, "--save", "pairs", ranks=ranks))
+                migrated, found = (np.load(suite.folder / "pairs" / f"{name}.npy") for name in ("migrated", "inverted"))
+                suite.check(relative(migrated, survey.adjoint(data)) < 1e-12, "migrated", sizes, distance, ranks)
+                suite.check(relative(found, inverted) < 1e-9, "inverted", relative(found, inverted), sizes, distance, ranks)
+
+
+def check_plan(suite):
+    """--dry-run writes nothing, and says what memory a run takes, beside that of a small run."""
+    large = ["--nx", 700, "--nz", 500, "--sources", 30, "--receivers", 30, "--samples", 1000, "--last", 2500, "--iterations", 1]
+    for ranks, grid in ((1, []), (2, ["--grid", "1x2"])):
+        suite.check_plan("lsm", [*large, *grid], ["--iterations", 1, *grid], ranks)
+
+
 def test(suite, full):
+    check_pairs(suite)
+    check_plan(suite)
     check_against_numpy(suite)
     check_solvers(suite)
     check_own_data(suite)

@@ -361,7 +361,17 @@ def test_weights(suite):
     suite.check(run.status == 2 and "--weights requires --kernel" in run.errors, run.status, run.errors)
 
 
+def test_plan(suite):
+    """--dry-run writes nothing, and says what memory a run takes, beside that of a small run."""
+    large = ["--nx", 400, "--ny", 500, "--samples", 200, "--nf", 200, "--iterations", 1]
+    for options in (["--sources", 80], ["--sources", 4, "--domain", "time"], ["--solver", "lsqr", "--groups"]):
+        suite.check_plan("mdd", [*large, *options], [*options_of(SMALL), "--iterations", 1, *options], 2)
+    refused = suite.run("mdd", "--independent", "--dry-run")
+    suite.check(refused.status == 2 and "--dry-run" in refused.errors, refused.status, refused.errors)
+
+
 def test(suite, full):
+    test_plan(suite)
     test_problem(suite)
     test_groups(suite)
     test_independent(suite)
