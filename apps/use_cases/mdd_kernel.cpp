@@ -49,15 +49,14 @@ DistMatrix<std::complex<R>> spectra_of_traces(const MddArguments& arguments,
 
 template <Scalar R>
 Index bytes_of_part(const MddArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid) {
-  // Of the user's data a part has some receivers, and otherwise sources; traces that are read are there
-  // twice.
+  // Of the user's data a part has some receivers, and otherwise sources. FillTraces has the traces twice.
   const bool own = arguments.has_own_data();
   const Index lines = own ? arguments.ny : arguments.nx, traces = own ? arguments.nx : arguments.ny;
   const Index largest = parts_of_kernel<R>(arguments, *grid, lines, traces).largest();
   const Space spectra = array_space(grid, {arguments.frequencies, largest * traces}, 0);
   const OperatorPtr<R> F = trace_spectra<R>(spectra, arguments.axis_samples());
   return spectra.local_rows() * Index{sizeof(std::complex<R>)} +
-         (own ? 2 : 1) * F->domain().local_rows() * Index{sizeof(R)} +
+         2 * F->domain().local_rows() * Index{sizeof(R)} +
          F->scratch_bytes(ProductKind::forward, Partition::with_sizes({1}));
 }
 
