@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +11,14 @@
 #include "bench/benchmarks.hpp"
 #include "bench/measure/results.hpp"
 #include "command_line/grid.hpp"
+#include "command_line/machine_file.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/kirchhoff.hpp"
+#include "gridlops/ops/slice_groups.hpp"
 
 namespace gridlops::bench {
 
@@ -34,8 +37,10 @@ struct OperatorArguments {
   std::vector<Index> nrhs{1};
   std::vector<Index> samples;  ///< empty: those of the use case
   Index lines = 3000;
+  std::vector<Index> array;                  ///< empty: lines
   std::vector<Index> kernel{400, 201, 121};  ///< that of `gridlops mdd`
-  std::string device = "cpu";
+  bool groups = false;
+  std::string device = "cpu", transport = "auto";
   Method method;
 };
 
@@ -148,16 +153,49 @@ Subject<float> lines_of(const Grid& grid, Index lines, Index n) {
           2.5 * samples * std::log2(samples) * static_cast<double>(lines)};
 }
 
-/// An integral over the slices of nx × ny that `sizes` name, cut along the slices.
+/// An array, cut along its first dimension and transformed along all of them.
+Subject<std::complex<double>> whole_array(const Grid& grid, const std::vector<Index>& sizes) {
+  const Space space = array_space(grid, sizes, 0);
+  std::vector<FourierAxis> axes(sizes.size());
+  for (std::size_t dim = 0; dim < axes.size(); ++dim) axes[dim].dim = static_cast<int>(dim);
+  const auto elements = static_cast<double>(space.dimension());
+  return {"fourier", fmt::format("{} c128", fmt::join(sizes, "x")), fourier<double>(space, std::move(axes)),
+          5 * elements * std::log2(elements)};
+}
+
+/// The slices of nx × ny that `sizes` name, of an operator that multiplies them.
+Subject<std::complex<float>> of_slices(const char* name, const std::vector<Index>& sizes,
+                                       OperatorPtr<std::complex<float>> op) {
+  const auto elements = static_cast<double>(sizes[0] * sizes[1] * sizes[2]);
+  return {name, fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]), std::move(op), 8 * elements,
+          elements * sizeof(std::complex<float>)};
+}
+
+std::complex<float> kernel_element(Index i, Index) { return {1 / static_cast<float>(1 + i % 1000), 1}; }
+
+/// An integral over slices, cut along the slices.
 Subject<std::complex<float>> integral(const Grid& grid, const std::vector<Index>& sizes) {
   using T = std::complex<float>;
-  if (sizes.size() != 3) throw UsageError("--kernel needs three sizes: slices, nx, ny");
   const Space kernel = array_space(grid, {sizes[0], sizes[2], sizes[1]}, 0);
   DistMatrix<T> G = allocate_matrix<T>(grid, kernel.layout(1));
-  G.fill([](Index i, Index) { return T(1 / static_cast<float>(1 + i % 1000), 1); });
-  const double elements = static_cast<double>(kernel.dimension());
-  return {"fredholm", fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]),
-          fredholm<T>(kernel, std::move(G)), 8 * elements, elements * sizeof(T)};
+  G.fill(kernel_element);
+  return of_slices("fredholm", sizes, fredholm<T>(kernel, std::move(G)));
+}
+
+/// Slices that groups of ranks share, as `gridlops mdd --groups` divides them for this number of right-hand
+/// sides.
+Subject<std::complex<float>> grouped_integral(const Grid& grid, const std::vector<Index>& sizes, Index nrhs) {
+  using T = std::complex<float>;
+  const std::vector<ProductShape> slices(static_cast<std::size_t>(sizes[0]),
+                                         {sizes[1], sizes[2], nrhs, scalar_type_of<T>});
+  Communicator& comm = grid->comm();
+  const MachineModel machine =
+      with_shared_memory(program::model_of(program::read_machine(comm, ""), comm), *grid);
+  const SliceGroups groups(grid, slices, divide_ranks(slices, comm.size(), machine));
+  std::vector<DistMatrix<T>> G = allocate_slices<T>(groups);
+  for (DistMatrix<T>& slice : G) slice.fill(kernel_element);
+  const MatrixMultOptions options{.storage = faster_storage(groups)};
+  return of_slices("grouped_slices", sizes, grouped_slices<T>(groups, std::move(G), options));
 }
 
 /// The migration of `gridlops lsm`, sources cut over the ranks. Each point of a trace takes 5 operations for
@@ -198,12 +236,19 @@ Subject<double> migration(const Grid& grid) {
 }
 
 ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
+  if (arguments.kernel.size() != 3) throw UsageError("--kernel needs three sizes: slices, nx, ny");
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
-  const Grid grid = program::make_grid(world, GridShape{world.size(), 1}, arguments.device);
+  const Grid grid =
+      program::make_grid(world, GridShape{world.size(), 1}, arguments.device, arguments.transport);
   for (const std::string& name : arguments.operators) {
-    if (name == "fredholm") {
+    if (name == "fredholm" && arguments.groups) {
+      measure(writer, meter, grid, grouped_integral(grid, arguments.kernel, std::ranges::max(arguments.nrhs)),
+              arguments);
+    } else if (name == "fredholm") {
       measure(writer, meter, grid, integral(grid, arguments.kernel), arguments);
+    } else if (name == "fourier" && !arguments.array.empty()) {
+      measure(writer, meter, grid, whole_array(grid, arguments.array), arguments);
     } else if (name == "fourier" && arguments.samples.empty()) {
       measure(writer, meter, grid, traces(grid), arguments);
     } else if (name == "fourier") {
@@ -229,9 +274,13 @@ Action define_operators(Options& options) {
   options.numbers("--samples", arguments->samples, "N[,...]",
                   "Lengths of lines in f32 that fourier transforms, instead of the use case's");
   options.whole("--lines", arguments->lines, "L", 1, "How many of these lines [3000]");
+  options.numbers("--array", arguments->array, "N,...",
+                  "Sizes of an array in c128 that fourier transforms along all dimensions, instead of these");
   options.numbers("--kernel", arguments->kernel, "F,X,Y",
                   "Slices of fredholm, and their sizes [400,201,121]");
+  options.flag("--groups", arguments->groups, "Groups of ranks share these slices");
   options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
+  options.choice("--transport", arguments->transport, program::transports(), "What carries the data [auto]");
   define_method(options, arguments->method);
   return [arguments](Communicator& world) { return operators(world, *arguments); };
 }

@@ -237,10 +237,10 @@ void ResultWriter::add(const OperatorResult& result) {
   const Figures figures = figures_of(result.samples, result.work);
   const char* const direction = result.adjoint ? "adjoint" : "forward";
   const double bytes_per_second = result.work.bytes / figures.seconds;
-  print(fmt::format("{:<12} {:<14} {:>4} {:<8} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}\n", "operator",
+  print(fmt::format("{:<14} {:<14} {:>4} {:<8} {:>10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}\n", "operator",
                     "sizes", "rhs", "product", "ms", "GFLOP/s", "limit", "GB/s", "limit", "fraction", "wait"),
         fmt::format(
-            "{:<12} {:<14} {:>4} {:<8} {:>10.3f} {:>8.2f} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.2f} {:>4.0f}%\n",
+            "{:<14} {:<14} {:>4} {:<8} {:>10.3f} {:>8.2f} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.2f} {:>4.0f}%\n",
             result.operation, result.sizes, result.nrhs, direction, 1e3 * figures.seconds,
             figures.flops_per_second / 1e9, figures.limit_flops / 1e9, bytes_per_second / 1e9,
             figures.limit_bytes / 1e9, figures.roofline_fraction, 100 * figures.waiting));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A device whose kernels compute correct results and take simulated time. It takes the place of the GPU
 // library in other builds, so --device gpu selects it.
+#include <mpi.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
@@ -15,6 +17,7 @@
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/local/backend.hpp"
+#include "local/arrays/array_kernels.hpp"
 
 namespace gridlops::simulation {
 
@@ -54,12 +57,102 @@ class Queue {
   double end_ = 0;
 };
 
+template <Scalar T>
+double bytes_of(Index elements) {
+  return static_cast<double>(elements) * sizeof(T);
+}
+
+/// The host's transform, as one kernel: 5 n log₂ n operations for a line of n complex numbers, half as many
+/// for one of real numbers, and every line is read and written once.
+template <Scalar T>
+class ModelledTransform final : public LineTransform<T> {
+ public:
+  ModelledTransform(Queue& queue, std::unique_ptr<LineTransform<T>> host, const FourierLines& lines)
+      : queue_(queue), host_(std::move(host)) {
+    const auto n = static_cast<double>(lines.samples), count = static_cast<double>(lines.outer * lines.inner);
+    flops_ = (is_complex<T> ? 5 : 2.5) * count * n * std::log2(n);
+  }
+  void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
+    add(X, beta, Y);
+    host_->forward(alpha, X, beta, Y);
+  }
+  void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) override {
+    add(Y, beta, X);
+    host_->adjoint(alpha, Y, beta, X);
+  }
+
+ private:
+  void add(MatrixView<const T> in, T beta, MatrixView<const T> out) {
+    queue_.add(flops_ * static_cast<double>(in.cols),
+               bytes_of<T>(in.size() + (beta == T(0) ? 1 : 2) * out.size()));
+  }
+
+  Queue& queue_;
+  std::unique_ptr<LineTransform<T>> host_;
+  double flops_;  // of a column
+};
+
+/// Of the host's kernels of arrays, copies of boxes and Fourier transforms take simulated time. Bands, runs,
+/// groups of rows and migration take none.
+template <Scalar T>
+class ModelledArrayKernels final : public ArrayKernels<T> {
+ public:
+  using R = Real<T>;
+
+  ModelledArrayKernels(Queue& queue, const ArrayKernels<T>& host) : queue_(queue), host_(host) {}
+
+  void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override {
+    queue_.add(0, bytes_of<T>((beta == T(0) ? 2 : 3) * box.size()));
+    host_.add_box(alpha, x, beta, y, box);
+  }
+  std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
+                                                   const FourierLines& lines) const override {
+    return std::make_unique<ModelledTransform<T>>(queue_, host_.line_transform(backend, lines), lines);
+  }
+
+  void add_band(T alpha, const BandWeights<R>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const LineExtent& extent) const override {
+    host_.add_band(alpha, A, X, beta, Y, extent);
+  }
+  void add_bands(T alpha, const std::vector<BandTerm<R>>& terms, MatrixView<const T> X, T beta,
+                 MatrixView<T> Y) const override {
+    host_.add_bands(alpha, terms, X, beta, Y);
+  }
+  void add_runs(T alpha, const RunWeights<R>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                const LineExtent& extent) const override {
+    host_.add_runs(alpha, A, X, beta, Y, extent);
+  }
+  void group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const override {
+    host_.group_norms(groups, X, N);
+  }
+  void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
+                     MatrixView<T> X) const override {
+    host_.shrink_groups(t, groups, N, X);
+  }
+  Index migration_scratch_bytes(const MigrationTables<R>& tables, Index columns) const override {
+    return host_.migration_scratch_bytes(tables, columns);
+  }
+  void demigrate(const MigrationTables<R>& tables, bool adds, MatrixView<const T> image, MatrixView<T> data,
+                 std::byte* scratch) const override {
+    host_.demigrate(tables, adds, image, data, scratch);
+  }
+  void migrate(const MigrationTables<R>& tables, MatrixView<const T> data, MatrixView<T> image,
+               std::byte* scratch) const override {
+    host_.migrate(tables, data, image, scratch);
+  }
+
+ private:
+  Queue& queue_;
+  const ArrayKernels<T>& host_;
+};
+
 /// The host's kernels, which also add their time to the queue. They count the bytes of the operands that they
 /// read and write.
 template <Scalar T>
 class ModelledKernels final : public Kernels<T> {
  public:
-  ModelledKernels(Queue& queue, const Kernels<T>& host) : queue_(queue), host_(host) {}
+  ModelledKernels(Queue& queue, const Kernels<T>& host)
+      : queue_(queue), host_(host), arrays_(queue, host.arrays()) {}
 
   void gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<const T> B, T beta,
             MatrixView<T> C) const override {
@@ -69,7 +162,7 @@ class ModelledKernels final : public Kernels<T> {
                     T beta, MatrixBatch<T> C) const override {
     const Index inner = op_a == Op::none ? A.first.cols : A.first.rows, elements = count * C.first.size();
     queue_.add((is_complex<T> ? 8.0 : 2.0) * static_cast<double>(elements) * static_cast<double>(inner),
-               bytes(count * (A.first.size() + B.first.size()) + (beta == T(0) ? 1 : 2) * elements));
+               bytes_of<T>(count * (A.first.size() + B.first.size()) + (beta == T(0) ? 1 : 2) * elements));
     host_.gemm_batched(count, op_a, op_b, alpha, A, B, beta, C);
   }
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override {
@@ -106,15 +199,14 @@ class ModelledKernels final : public Kernels<T> {
     touch(2, X);
     host_.clip(lower, upper, X);
   }
-  /// Operators on arrays take no simulated time.
-  const ArrayKernels<T>& arrays() const override { return host_.arrays(); }
+  const ArrayKernels<T>& arrays() const override { return arrays_; }
 
  private:
-  static double bytes(Index elements) { return static_cast<double>(elements) * sizeof(T); }
-  void touch(Index times, MatrixView<const T> X) const { queue_.add(0, bytes(times * X.size())); }
+  void touch(Index times, MatrixView<const T> X) const { queue_.add(0, bytes_of<T>(times * X.size())); }
 
   Queue& queue_;
   const Kernels<T>& host_;
+  ModelledArrayKernels<T> arrays_;
 };
 
 class ModelledBackend final : public Backend {
@@ -326,5 +418,20 @@ int __wrap_nanosleep(const timespec* time, timespec*) { return sleep_in_simulati
 int __wrap_clock_nanosleep(clockid_t, int, const timespec* time, timespec*);
 int __wrap_clock_nanosleep(clockid_t, int, const timespec* time, timespec*) {
   return sleep_in_simulation(time);
+}
+
+// A rank that waits tests its requests again and again. SMPI would let 100 µs pass in each test, or more.
+int __wrap_MPI_Test(MPI_Request*, int*, MPI_Status*);
+int __wrap_MPI_Test(MPI_Request* request, int* is_done, MPI_Status* status) {
+  *is_done = 1;
+  return MPI_Wait(request, status);
+}
+
+// SMPI's own function sends a message from each rank to each other rank.
+int __wrap_MPI_Iallreduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int __wrap_MPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                          MPI_Request* request) {
+  *request = MPI_REQUEST_NULL;
+  return MPI_Allreduce(in, out, count, type, op, comm);
 }
 }

@@ -14,6 +14,8 @@ PLATFORMS = {"fat-tree": {"marker": "o", "linestyle": "-"}, "dragonfly": {"marke
 
 
 def series(result):
+    if result["grid"] is None:
+        return result["algorithm"]
     return f"{result['algorithm']}, {'1-D' if result['grid'][0] == 1 else '2-D'}"
 
 
@@ -27,7 +29,7 @@ def draw(results, output):
             line = [result for result in here if (result["platform"], series(result)) == (kind, what)]
             ranks = [result["ranks"] for result in line]
             axes.plot(ranks, [result["efficiency"] for result in line], color=colours[what], label=f"{what}, {kind}", **PLATFORMS[kind])
-            if kind == next(iter(PLATFORMS)):
+            if kind == next(iter(PLATFORMS)) and line[0]["predicted_seconds"] is not None:
                 axes.plot(ranks, [result["work_seconds"] / result["predicted_seconds"] for result in line], color=colours[what],
                           linestyle=":", label=f"{what}, cost model")
         counts = sorted({result["ranks"] for result in here})

@@ -173,6 +173,13 @@ def check_operators(suite):
     if suite.succeeded(run):
         found = [result["sizes"] for result in json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]]
         suite.check(found == ["5x7 f32", "5x7 f32", "5x8 f32", "5x8 f32"], "lines of these lengths", found)
+    run = suite.run("operators", "--operator", "fourier,fredholm", "--array", "8,4,2", "--kernel", "2,5,6", "--groups", "--rhs", 3, "--limit-order",
+                    8, "--limit-mib", 1, "--reps", 1, "--json", "F.json", ranks=3)
+    if suite.succeeded(run):
+        results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
+        wanted = [("fourier", "8x4x2 c128", 3 * 5 * 64 * 6)] * 2 + [("grouped_slices", "2x5x6", 3 * 8 * 2 * 5 * 6)] * 2
+        found = [(result["operator"], result["sizes"], round(result["gflops"] * 1e9 * result["seconds"])) for result in results]
+        suite.check(found == wanted, "an array cut along a dimension, and slices in groups", found)
 
 
 def check_picture(suite):

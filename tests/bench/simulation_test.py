@@ -44,6 +44,24 @@ def check_clock(simulated, folder):
         assert result["error"] < 1e-14, result
 
 
+def check_operators(simulated, folder):
+    """On a network that takes no time, a product takes its launches and the longer time of each kernel. A rank has 2 of 32 rows, and
+    then 2 of 32 columns. In between it packs 15 of its 16 boxes of 2 x 2, copies one, and unpacks 15. A Fredholm integral is one
+    kernel."""
+    part = 16 * 32 * 2  # bytes of a rank's part of the array
+    for flops, bytes_ in ((1e6, 1e12), (1e12, 1e6)):
+        transforms = 2 * max(2 * 5 * 32 * 5 / flops, 2 * part / bytes_)
+        boxes = 2 * (15 + 16) / 16 * part / bytes_
+        slices = max(8 * 2 * 10 * 12 * 3 / flops, 8 * 2 * (10 * 12 + 12 * 3 + 10 * 3) / bytes_)
+        for options, expected in ((("fourier", "--array", "32,32"), 33e-3 + transforms + boxes),
+                                  (("fredholm", "--kernel", "32,10,12", "--rhs", 3), 1e-3 + slices)):
+            simulated("--flops", flops, "--bytes", bytes_, "--launch", 1e-3, "--link", 1e15, "--latency", 1e-12, "gridlops-bench", "operators",
+                      "--operator", *options, "--device", "gpu", "--transport", "mpi", "--reps", 1, "--limit-order", 4, "--limit-mib", 1, "--json",
+                      "F.json")
+            for result in json.loads((folder / "F.json").read_text(encoding="utf-8"))["results"]:
+                assert abs(result["seconds"] - expected) < 1e-7, (flops, bytes_, expected, result)
+
+
 def main(run, build):
     if shutil.which("smpirun") is None:
         print("skipped: there is no smpirun (Debian: libsimgrid-dev)")
@@ -55,6 +73,7 @@ def main(run, build):
             simulate(run, build, folder, *words)
 
         check_clock(simulated, folder)
+        check_operators(simulated, folder)
         check_solutions(simulated, folder)
 
 

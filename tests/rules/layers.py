@@ -26,6 +26,8 @@ PUBLIC = BELOW.keys() - WINGS
 
 MPI_USERS = {"include/gridlops/comm/mpi.hpp"}  # and lib/comm
 
+DEVICES = {"bench/simulation/modelled_device.cpp"}  # take the place of lib/cuda, and may include what it may
+
 
 def layer_of_header(name):
     """The layer of an included name, or None if it is not ours."""
@@ -63,6 +65,12 @@ def check_public_user(path, text, own):
             yield f"{path}:{line}: includes {name}; programs see public headers only"
 
 
+def check_device(path, text):
+    for line, name in rule.includes(text):
+        if layer_of_header(name) not in BELOW["cuda"] | {None}:
+            yield f"{path}:{line}: a device includes {name}, which lib/cuda may not"
+
+
 def check(root):
     failures = []
     paths = list(filter(rule.is_cpp, rule.project_files(root)))
@@ -79,6 +87,8 @@ def check(root):
                 failures += check_lib_or_public(path, inner[1], text, is_public=True)
             else:
                 failures.append(f"{path}: in no layer; include/gridlops has a folder for each")
+        elif path.as_posix() in DEVICES:
+            failures += check_device(path, text)
         elif top in {"apps", "bench"}:
             failures += check_public_user(path, text, own)
         for line, name in rule.includes(text):
@@ -95,6 +105,7 @@ GOOD = {
     "lib/comm/mpi/mpi_session.cpp": '#include "gridlops/comm/mpi.hpp"\n',
     "lib/cuda/backend.cpp": '#include "cuda/handles.hpp"\n#include "gridlops/local/backend.hpp"\n',
     "apps/solve/task.hpp": "",
+    "bench/simulation/modelled_device.cpp": '#include "gridlops/comm/gpu.hpp"\n#include "local/arrays/array_kernels.hpp"\n',
     "apps/main.cpp": '#include "gridlops/comm/mpi.hpp"\n#include "solve/task.hpp"\n',
 }
 PLANTS = [
@@ -110,6 +121,7 @@ PLANTS = [
     ("an include of a public header outside the layers", {"lib/ops/bad.cpp": '#include "gridlops/news.hpp"\n'}, "is in no layer"),
     ("an include of the CUDA wing", {"lib/ops/bad.cpp": '#include "cuda/handles.hpp"\n'}, "through factories"),
     ("a private header in a program", {"apps/bad.cpp": '#include "comm/agreement.hpp"\n'}, "public headers only"),
+    ("operators in a device", {"bench/simulation/modelled_device.cpp": '#include "ops/array/padding.hpp"\n'}, "lib/cuda may not"),
     ("MPI in a public header", {"include/gridlops/comm/process_grid.hpp": "#include <mpi.h>\n"}, "must not need <mpi.h>"),
     ("HDF5 in another layer", {"lib/io/bad.cpp": "#include <hdf5.h>\n"}, "only lib/hdf5 speaks HDF5"),
     ("MPI above comm", {"lib/ops/bad.cpp": "#include <mpi.h>\n"}, "only comm speaks MPI"),
