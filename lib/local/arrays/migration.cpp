@@ -21,7 +21,7 @@ namespace {
 /// This many columns lie side by side and share the search for samples. Fewer columns are faster one by one.
 template <Scalar T>
 constexpr Index columns_at_once = 32 / Index{sizeof(T)};
-constexpr Index points_at_once = 512;
+constexpr Index points_at_once = 1024;
 /// Traces are taken in groups of up to so many.
 constexpr Index most_traces = 32;
 
