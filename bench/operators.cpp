@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -157,9 +156,13 @@ Subject<float> lines_of(const Grid& grid, Index lines, Index n) {
 Subject<std::complex<double>> whole_array(const Grid& grid, const std::vector<Index>& sizes) {
   const Space space = array_space(grid, sizes, 0);
   std::vector<FourierAxis> axes(sizes.size());
-  for (std::size_t dim = 0; dim < axes.size(); ++dim) axes[dim].dim = static_cast<int>(dim);
+  std::string shape;
+  for (std::size_t dim = 0; dim < axes.size(); ++dim) {
+    axes[dim].dim = static_cast<int>(dim);
+    shape += fmt::format("{}{}", dim == 0 ? "" : "x", sizes[dim]);
+  }
   const auto elements = static_cast<double>(space.dimension());
-  return {"fourier", fmt::format("{} c128", fmt::join(sizes, "x")), fourier<double>(space, std::move(axes)),
+  return {"fourier", shape + " c128", fourier<double>(space, std::move(axes)),
           5 * elements * std::log2(elements)};
 }
 
