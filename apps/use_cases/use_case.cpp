@@ -9,6 +9,7 @@
 #include <complex>
 #include <numbers>
 #include <numeric>
+#include <span>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
@@ -187,9 +188,10 @@ void UseCase::plan(const LinearOperator<T>& A, Index columns, bool one_pass, con
   std::array<Index, labels.size()> most = least;
   grid_->comm().all_reduce(least, ReduceOp::min);
   grid_->comm().all_reduce(most, ReduceOp::max);
+  const std::size_t rows = most.back() > 0 ? labels.size() : labels.size() - 1;
   if (world_.rank() == 0)
     print(fmt::format("{} x {} ranks, {}\n{}", grid_->rows(), grid_->cols(), name_of(arguments_.solver),
-                      bytes_table(labels, least, most)));
+                      bytes_table(std::span(labels).first(rows), least, most)));
 }
 
 template <Scalar T>
