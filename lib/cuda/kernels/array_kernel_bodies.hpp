@@ -71,6 +71,20 @@ struct LinePlace {
   }
 };
 
+/// The product of a row of a band and the elements of column j of X along a dimension.
+template <class T>
+__host__ __device__ T row_times_line(const BandWeights<RealPart<T>>& A, const RealPart<T>* weights,
+                                     const LineExtent& extent, const LinePlace& place, Index row,
+                                     MatrixView<const T> X, Index j) {
+  const RealPart<T>* const own = weights + A.set_of(row) * A.width;
+  Index from = (place.slice * extent.x_rows.size + row + A.first - extent.x_rows.begin) * extent.inner +
+               place.neighbour;
+  T sum{};
+  for (Index k = 0; k < A.width; ++k, from += extent.inner)
+    if (own[k] != 0) sum = sum + times(own[k], X(from, j));
+  return sum;
+}
+
 template <class T>
 struct AddBand {
   T alpha;
@@ -90,15 +104,50 @@ struct AddBand {
   __host__ __device__ void operator()(Index i, Index j) const {
     const LinePlace place(i, extent);
     const Index row = extent.rows.begin + place.row;
-    const RealPart<T>* const own = weights.data + A.set_of(row) * A.width;
-    Index from = (place.slice * extent.x_rows.size + row + A.first - extent.x_rows.begin) * extent.inner +
-                 place.neighbour;
-    T sum{};
-    for (Index k = 0; k < A.width; ++k, from += extent.inner)
-      if (own[k] != 0) sum = sum + times(own[k], X(from, j));
+    const T sum = row_times_line<T>(A, weights.data, extent, place, row, X, j);
     T& y =
         Y((place.slice * extent.y_rows.size + row - extent.y_rows.begin) * extent.inner + place.neighbour, j);
     y = is_zero(beta) ? alpha * sum : alpha * sum + beta * y;
+  }
+};
+
+/// A few terms of ArrayKernels::add_bands(): the element of Y is read and written once.
+template <class T>
+struct AddBands {
+  static constexpr Index most = 5;
+  struct Term {
+    MatrixView<const RealPart<T>> weights;  // one column
+    BandWeights<RealPart<T>> A;
+    LineExtent extent;
+  };
+
+  T alpha;
+  Index count = 0;
+  Term terms[most];
+  MatrixView<const T> X;
+  T beta;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    for (Index k = 0; k < count; ++k) visit.reads(terms[k].weights);
+    visit.reads(X);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    T& y = Y(i, j);
+    T sum{};
+    if (!is_zero(beta)) sum = beta * y;
+    for (Index k = 0; k < count; ++k) {
+      const auto& [weights, A, extent] = terms[k];
+      LineExtent whole = extent;
+      whole.rows = extent.y_rows;
+      const LinePlace place(i, whole);
+      const Index row = whole.rows.begin + place.row;
+      if (extent.rows.begin <= row && row < extent.rows.end())
+        sum = sum + alpha * row_times_line<T>(A, weights.data, extent, place, row, X, j);
+    }
+    y = sum;
   }
 };
 

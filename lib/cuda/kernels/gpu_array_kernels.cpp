@@ -24,6 +24,15 @@ void CudaArrayKernels<T>::add_band(T alpha, const BandWeights<Real<T>>& A, Matri
 }
 
 template <Scalar T>
+void CudaArrayKernels<T>::add_bands(T alpha, const std::vector<BandTerm<Real<T>>>& terms,
+                                    MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  int launches = 0;
+  const cudaError_t result = ArrayLaunch<DeviceScalar<T>>::add_bands(
+      environment_.stream(), scalar(alpha), terms, on_device(X), scalar(beta), on_device(Y), launches);
+  environment_.begun(result, "the kernels of add_bands", launches);
+}
+
+template <Scalar T>
 void CudaArrayKernels<T>::add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta,
                                    MatrixView<T> Y, const LineExtent& extent) const {
   environment_.begun(ArrayLaunch<DeviceScalar<T>>::add_runs(environment_.stream(), scalar(alpha), A,

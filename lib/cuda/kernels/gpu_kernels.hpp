@@ -81,6 +81,8 @@ class CudaArrayKernels final : public ArrayKernels<T> {
   void add_box(T alpha, const T* x, T beta, T* y, const BoxLoops& box) const override;
   void add_band(T alpha, const BandWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override;
+  void add_bands(T alpha, const std::vector<BandTerm<Real<T>>>& terms, MatrixView<const T> X, T beta,
+                 MatrixView<T> Y) const override;
   void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 const LineExtent& extent) const override;
   void group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const override;

@@ -94,6 +94,24 @@ cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWei
 }
 
 template <class T>
+cudaError_t ArrayLaunch<T>::add_bands(cudaStream_t stream, T alpha,
+                                      std::span<const BandTerm<RealPart<T>>> terms, MatrixView<const T> X,
+                                      T beta, MatrixView<T> Y, int& launches) {
+  cudaError_t error = cudaSuccess;
+  AddBands<T> body{alpha, 0, {}, X, beta, Y};
+  for (std::size_t k = 0; k < terms.size() && error == cudaSuccess; ++k) {
+    const auto& [A, extent] = terms[k];
+    body.terms[body.count++] = {{A.data, A.sets() * A.width, 1}, A, extent};
+    if (body.count < body.most && k + 1 < terms.size()) continue;
+    error = for_each_element(stream, "add_bands", Y.rows, Y.cols, body);
+    ++launches;
+    body.count = 0;
+    body.beta = T{1};
+  }
+  return error;
+}
+
+template <class T>
 cudaError_t ArrayLaunch<T>::add_runs(cudaStream_t stream, T alpha, const RunWeights<RealPart<T>>& A,
                                      MatrixView<const T> X, T beta, MatrixView<T> Y,
                                      const LineExtent& extent) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "cuda/kernels/complex.hpp"
 #include "cuda/kernels/kernel_bodies.hpp"
@@ -38,6 +39,9 @@ struct ArrayLaunch {
   static cudaError_t add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y, const BoxLoops& box);
   static cudaError_t add_band(cudaStream_t stream, T alpha, const BandWeights<RealPart<T>>& A,
                               MatrixView<const T> X, T beta, MatrixView<T> Y, const LineExtent& extent);
+  /// Adds the number of launched kernels to `launches`.
+  static cudaError_t add_bands(cudaStream_t stream, T alpha, std::span<const BandTerm<RealPart<T>>> terms,
+                               MatrixView<const T> X, T beta, MatrixView<T> Y, int& launches);
   static cudaError_t add_runs(cudaStream_t stream, T alpha, const RunWeights<RealPart<T>>& A,
                               MatrixView<const T> X, T beta, MatrixView<T> Y, const LineExtent& extent);
 
