@@ -244,6 +244,41 @@ TEMPLATE_TEST_CASE("Updates of several shapes that a GPU makes at once are those
   CHECK(differences(at_once, one_by_one, 0) == 0);
 }
 
+TEMPLATE_TEST_CASE("Bands whose products a GPU sums at once are those that it adds one by one", "", float,
+                   double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  using R = Real<T>;
+  const auto gpu = make_backend();
+  const auto& kernels = gpu->template kernels<T>().arrays();
+  // Arrays of 5 × 7 × 6. The first and the last row of a band have weights of their own.
+  const std::array<R, 9> weights{0, 2, -1, 3, R(0.5), 4, -2, 1, 0};
+  Buffer<R> bands(gpu, 9);
+  gpu->upload(weights.data(), bands.data(), 9 * Index{sizeof(R)});
+  std::vector<BandTerm<R>> terms;
+  for (const auto& [outer, n, inner] : {std::array<Index, 3>{1, 5, 42}, {5, 7, 6}, {35, 6, 1}}) {
+    const BandWeights<R> A{bands.data(), n, -1, 3, 1, 1, false};
+    terms.push_back({A, {outer, inner, {0, n}, {0, n}, {0, n}}});
+    terms.push_back({A, {outer, inner, {0, n}, {0, n}, {1, n - 2}}});
+  }
+  for (const T beta : {T(0), number<T>(-1.5, 0.25)}) {
+    const auto sum_by = [&](const auto& add) {
+      Block<T> X(gpu, {210, 3, 5}, 1), Y(gpu, {210, 3, 2}, 2, beta == T(0));
+      add(X.view, Y.view);
+      return Y.values(*gpu);
+    };
+    const T alpha = number<T>(0.5, -0.75);
+    const auto one_by_one = sum_by([&](MatrixView<const T> X, MatrixView<T> Y) {
+      for (std::size_t k = 0; k < terms.size(); ++k)
+        kernels.add_band(alpha, terms[k].A, X, k == 0 ? beta : T(1), Y, terms[k].extent);
+    });
+    const Index before = gpu->launches();
+    const auto at_once =
+        sum_by([&](MatrixView<const T> X, MatrixView<T> Y) { kernels.add_bands(alpha, terms, X, beta, Y); });
+    CHECK(gpu->launches() - before == 2);  // of five bands and one
+    CHECK(differences(at_once, one_by_one, 0) == 0);
+  }
+}
+
 TEMPLATE_TEST_CASE("Products of many blocks on a GPU are those of the host", "", float, double,
                    std::complex<float>, std::complex<double>) {
   using T = TestType;
