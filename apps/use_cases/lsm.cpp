@@ -195,11 +195,12 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
   return run.run([&]<Scalar T>() {
     const OperatorPtr<T> A = make_demigration<T>(arguments, run.grid());
     if (run.is_dry()) return plan(run, *A, own);
-    DistMatrix<T> model = allocate_matrix<T>(run.grid(), A->domain().layout(1));
-    DistMatrix<T> image = allocate_matrix<T>(run.grid(), model.layout());
+    DistMatrix<T> model;  // of generated data
+    DistMatrix<T> image = allocate_matrix<T>(run.grid(), A->domain().layout(1));
     DistMatrix<T> data = own ? read_own_array<T>(arguments.data, A->range())
                              : allocate_matrix<T>(run.grid(), A->range().layout(1));
     if (!own) {
+      model = allocate_matrix<T>(run.grid(), image.layout());
       model.fill([&](Index i, Index) { return static_cast<T>(reflectivity(i % arguments.nz, arguments)); });
       A->apply(1, model, 0, data);
       run.save("model", A->domain(), model);
@@ -207,11 +208,12 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
     }
     A->apply_adjoint(1, data, 0, image);
     if (own && column_norms(image)[0] == 0 && column_norms(data)[0] > 0)
-      throw InputError(
-          fmt::format("{}: no sample of these traces comes from the image, which has {} points, {} m apart, "
-                      "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing and --origin",
-                      arguments.data, fmt::join(arguments.image_sizes(), " x "), arguments.spacing,
-                      arguments.origin, arguments.interval * static_cast<double>(arguments.samples)));
+      throw InputError(fmt::format(
+          "{}: no sample of these traces comes from the image, which has {} points, {} m apart, "
+          "from x = {} m on, and is seen for {} s; set --nx, --nz, --spacing and --origin, and in three "
+          "dimensions --ny and --origin-y",
+          arguments.data, fmt::join(arguments.image_sizes(), " x "), arguments.spacing, arguments.origin,
+          arguments.interval * static_cast<double>(arguments.samples)));
     run.save("migrated", A->domain(), image);
     run.solve(*A, data, image);
     run.save("inverted", A->domain(), image);

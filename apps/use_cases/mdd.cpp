@@ -232,8 +232,9 @@ void plan_mdd(UseCase& run, const MddArguments& arguments, const KernelOperator<
     const Index of_models = A.domain().local_rows() * columns * static_cast<Index>(sizeof(T)),
                 of_data = A.range().local_rows() * columns * static_cast<Index>(sizeof(T));
     memory.arrays = of_models + of_data;
-    // Weighted data are a copy.
-    if (!arguments.weights.empty()) memory.arrays += of_data;
+    // Weighted data are a copy, products are weighted in scratch memory, and there is a column of weights.
+    if (!arguments.weights.empty())
+      memory.arrays += 2 * of_data + A.range().local_rows() * static_cast<Index>(sizeof(T));
     const Index kept = memory.operators + A.kept_bytes(Partition::with_sizes({columns}));
     if (is_complex<T>)
       memory.otherwise = std::max(
@@ -328,6 +329,7 @@ void run_mdd(UseCase& run, const MddArguments& arguments) {
         if (arguments.common.save.empty()) return;
         const Transform<R>& transform = is_data ? data_transform : model_transform;
         DistMatrix<R> in_time = transform.traces_of(X);
+        release_scratch(*grid);
         run.save(name, transform.traces(), in_time);
       });
 }

@@ -49,7 +49,7 @@ DistMatrix<std::complex<R>> spectra_of_traces(const MddArguments& arguments,
 
 template <Scalar R>
 Index bytes_of_part(const MddArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid) {
-  // Of the user's data a part has some receivers, and otherwise sources. FillTraces has the traces twice.
+  // Of the user's data a part has some receivers, and otherwise sources. A FillTraces holds the traces twice.
   const bool own = arguments.has_own_data();
   const Index lines = own ? arguments.ny : arguments.nx, traces = own ? arguments.nx : arguments.ny;
   const Index largest = parts_of_kernel<R>(arguments, *grid, lines, traces).largest();

@@ -71,9 +71,10 @@ TEST_CASE("Operators on arrays, and those made of them, keep what they say", "[k
     check_exactly<float>(grid, "a restriction", 0, [&] {
       return restriction<float>(lines, 1, {1, 4, 5, 19});
     });
-    const DistMatrix<float> matrix = filled<float>(grid, {Cut::uncut(5), Cut::uncut(7)});
-    check_exactly<float>(grid, "a matrix along a dimension", 0,
-                         [&] { return matrix_along<float>(lines, 0, matrix.local()); });
+    const std::vector<float> matrix(5 * 7, 2);
+    check_exactly<float>(grid, "a matrix along a dimension", 0, [&] {
+      return matrix_along<float>(lines, 0, MatrixView<const float>(matrix.data(), 5, 7));
+    });
     const auto weights = [&] { return diagonal<float>(lines, filled<float>(grid, lines.layout(1))); };
     check_exactly<float>(grid, "a diagonal", 0, weights);
     check_exactly<float>(grid, "a sum of scaled products", 0, [&] {
@@ -113,6 +114,10 @@ TEST_CASE("Migration keeps the tables that it says", "[kept_memory]") {
     check_exactly<float>(grid, "times", outside, [&] { return make({}); });
     check_exactly<float>(grid, "times and weights", outside,
                          [&] { return make({straight_ray_weights(sizes, axes, from, to, 1)}); });
+    check_exactly<float>(grid, "times, delays and weights", outside, [&] {
+      return make({.weights = straight_ray_weights(sizes, axes, from, to, 1),
+                   .spread = Spread{straight_ray_delays(sizes, axes, from, to, 1, 0, 3), 4}});
+    });
     // Two points at a time, or all where there are no traces.
     const Index own = data.local_box()[0].size, ends = own > 0 ? own + receivers : 0;
     const Index block = ends > 0 ? std::min<Index>(points, 2) : points;

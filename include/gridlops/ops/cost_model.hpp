@@ -41,7 +41,7 @@ GRIDLOPS_EXPORT RankCost product_cost(Algorithm algorithm, const ProductShape& s
 GRIDLOPS_EXPORT RankCost normal_product_cost(const ProductShape& shape, GridShape grid, int row, int col);
 
 /// Returns the scratch memory of an operator that has multiplied in both directions, and in one pass if it
-/// has that.
+/// has that, with the default lookahead and balanced cuts.
 GRIDLOPS_EXPORT Index product_workspace_bytes(Algorithm algorithm, const ProductShape& shape, GridShape grid,
                                               int row, int col, bool one_pass, Index panel = 0);
 

@@ -45,8 +45,7 @@ GRIDLOPS_EXPORT std::vector<RayValues> straight_ray_weights(const std::vector<In
                                                             std::vector<Position> sources,
                                                             std::vector<Position> receivers, double velocity);
 /// The delays of waves along straight rays between neighbours so far apart, one for sources and one for
-/// receivers, in the direction in which they are longest: distance · sin θ / velocity. For KirchhoffOptions::
-/// spread.
+/// receivers, in the direction in which they are longest: distance · sin θ / velocity (see Spread).
 GRIDLOPS_EXPORT RayValues straight_ray_delays(const std::vector<Index>& sizes, const ImageAxes& axes,
                                               std::vector<Position> sources, std::vector<Position> receivers,
                                               double velocity, double between_sources,

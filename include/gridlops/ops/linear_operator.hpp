@@ -73,9 +73,10 @@ class GRIDLOPS_EXPORT LinearOperator {
   Index scratch_bytes(ProductKind kind, const Partition& columns) const;
 
   /// The bytes that the operator keeps on this rank once it has multiplied so many columns, with those of the
-  /// operators that it is made of: matrices, tables and, for products of matrices on a grid, buffers. They
-  /// are known before they are taken. An operator that occurs twice counts twice; callers' operators count as
-  /// nothing.
+  /// operators that it is made of: matrices, tables, the results of functions given to local_operator(), and
+  /// for products of matrices what product_workspace_bytes() says. They are known before they are taken. An
+  /// operator that occurs twice counts twice. What Fourier transforms keep does not count, nor do operators
+  /// of callers' classes.
   Index kept_bytes(const Partition& columns) const;
 
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have

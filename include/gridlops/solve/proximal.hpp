@@ -195,8 +195,8 @@ struct PrimalDualOptions {
   /// ever (He, You, Yuan, SIAM J. Imaging Sci. 7, 2014). The convergence test does not depend on θ.
   double theta = 1;
   /// Start from the y in Y, which must not be null; otherwise start from y = 0 and overwrite Y. With the x
-  /// and the y of an earlier call the method goes on from where that call ended. A restart takes the y of its
-  /// checkpoint.
+  /// and the y of an earlier call the method begins there, with x̄ = x; only a checkpoint also has x̄. A
+  /// restart takes the y of its checkpoint.
   bool dual_guess = false;
 };
 

@@ -144,8 +144,8 @@ namespace {
 struct MigrationBatch {
   template <class Tables>
   explicit MigrationBatch(const Tables& tables)
-      : traces(std::clamp<Index>(tables.traces, 1, 4096)),
-        shares(std::clamp<Index>(16384 / traces, 1, std::max<Index>(tables.points, 1))) {}
+      : traces(std::clamp<Index>(tables.traces, 1, std::max<Index>(4096 / tables.wavelets, 1))),
+        shares(std::clamp<Index>(16384 / (traces * tables.wavelets), 1, std::max<Index>(tables.points, 1))) {}
   Index traces, shares;
 };
 

@@ -22,10 +22,9 @@ struct TraceColumns {
 
 /// The traces of one rank, and points of its image. All arrays except the spans are in the backend's memory.
 /// Table 0 of the sources and of the receivers has travel times, in samples. If there are several wavelets, a
-/// point has number ⌊w + ½⌋ − 1 of them, or the first or the last, where w is the sum of two elements of
-/// table
-/// 1. Each of the next `terms` tables has weights, whose products are summed over the tables; without terms
-/// all weights are 1.
+/// point has number ⌊w + ½⌋ − 1 of them, or the first or the last, where w is the sum of its elements of
+/// these tables number 1. Each of the next `terms` tables has weights, whose products are summed over the
+/// tables; without terms all weights are 1.
 template <class R>
 struct MigrationTables {
   Index points = 0, sources = 0, receivers = 0, traces = 0, samples = 0, terms = 0, wavelets = 1;

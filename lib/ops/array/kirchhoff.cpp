@@ -38,14 +38,21 @@ std::vector<Index> elements_of(const Box& box, const Dims& dims) {
   return numbers;
 }
 
-/// The same of the parts that this rank's functions in local_operator() have, one part after the other, in
-/// the C order of the array's first `dims` dimensions.
-std::vector<Index> elements_of(const Space& space, const Space& other, int dims) {
+/// The boxes of the parts that this rank's functions in local_operator() have.
+std::vector<Box> boxes_of(const Space& space, const Space& other) {
   const auto block = nested_block(space, other);
   const int first = block ? block->first_part : space.grid->my_part(space.rows.axis);
+  std::vector<Box> boxes;
+  for (int part = first; part < first + (block ? block->parts() : 1); ++part)
+    boxes.push_back(space.dims.block(part));
+  return boxes;
+}
+
+/// The positions of the elements of these parts, one part after the other, in the C order of the array's
+/// first `dims` dimensions.
+std::vector<Index> elements_of(const Space& space, const Space& other, int dims) {
   std::vector<Index> numbers;
-  for (int part = first; part < first + (block ? block->parts() : 1); ++part) {
-    Box box = space.dims.block(part);
+  for (Box box : boxes_of(space, other)) {
     box.resize(at(dims));
     const std::vector<Index> of_part = elements_of(box, space.dims);
     numbers.insert(numbers.end(), of_part.begin(), of_part.end());
@@ -110,7 +117,7 @@ class Kirchhoff final : public LibraryOperator<T> {
     if (tables_.length == 0) count_ends();
     const Index ends = sources_.count() + receivers_.count();
     return block_ * (ends * tables_.layers() * Index{sizeof(R)} + Index{sizeof(double) + sizeof(R)}) +
-           static_cast<Index>(points_.size() * sizeof(Index)) + tables_.traces * Index{sizeof(TraceColumns)} +
+           points_here_ * Index{sizeof(Index)} + tables_.traces * Index{sizeof(TraceColumns)} +
            tables_.wavelets * tables_.length * Index{sizeof(R)} + traces_->kept_bytes(columns);
   }
   Index scratch_size(Index columns) const {
@@ -148,7 +155,8 @@ class Kirchhoff final : public LibraryOperator<T> {
   /// have tables at a time.
   void count_ends() const {
     const Space &data = this->range(), &image = this->domain();
-    points_ = elements_of(image, data, image.dims.count());
+    points_here_ = 0;
+    for (const Box& box : boxes_of(image, data)) points_here_ += size_of(box);
     std::vector<TraceEnds> ends;
     for (const Index trace : elements_of(data, image, data.dims.count() - 1)) {
       ends.push_back(recording_.ends(trace));
@@ -162,7 +170,7 @@ class Kirchhoff final : public LibraryOperator<T> {
       side->spans.resize(side->numbers.size());
     }
     const Index bytes_of_point = (sources_.count() + receivers_.count()) * layers * Index{sizeof(R)};
-    block_ = static_cast<Index>(points_.size());
+    block_ = points_here_;
     if (bytes_of_point > 0) block_ = std::min(block_, std::max(table_bytes_ / bytes_of_point, Index{1}));
     columns_of_traces_.clear();
     for (const TraceEnds& of : ends)
@@ -181,6 +189,7 @@ class Kirchhoff final : public LibraryOperator<T> {
   /// Takes the memory, and fills tables that stay.
   void make_tables() const {
     if (tables_.length == 0) count_ends();
+    points_ = elements_of(this->domain(), this->range(), this->domain().dims.count());
     values_.resize(at(block_));
     rounded_.resize(at(block_));
     for (Ends* const ends : {&sources_, &receivers_})
@@ -253,7 +262,8 @@ class Kirchhoff final : public LibraryOperator<T> {
   const Index table_bytes_, wavelets_;
   std::vector<RayValues> layers_;  // times, delays if arrivals are spread, and then the terms of the weights
   OperatorPtr<T> traces_;
-  mutable std::vector<Index> points_;  // that this rank computes with
+  mutable Index points_here_ = 0;      // how many this rank computes with
+  mutable std::vector<Index> points_;  // which these are
   mutable std::vector<TraceColumns> columns_of_traces_;
   mutable std::byte* scratch_ = nullptr;  // of the product at work
   mutable Index block_ = 0;               // how many of them have tables at a time

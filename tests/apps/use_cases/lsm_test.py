@@ -279,7 +279,7 @@ def check_pairs(suite):
 def check_plan(suite):
     """--dry-run writes nothing, and says what memory a run takes, beside that of a small run."""
     large = ["--nx", 700, "--nz", 500, "--sources", 30, "--receivers", 30, "--samples", 1000, "--last", 2500, "--iterations", 1]
-    for ranks, grid in ((1, []), (2, ["--grid", "1x2"])):
+    for ranks, grid in ((1, []), (2, ["--grid", "1x2"]), (3, ["--grid", "2x1"])):
         suite.check_plan("lsm", [*large, *grid], ["--iterations", 1, *grid], ranks)
 
 
