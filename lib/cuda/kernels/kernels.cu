@@ -98,6 +98,12 @@ cudaError_t ArrayLaunch<T>::add_bands(cudaStream_t stream, T alpha,
                                       std::span<const BandTerm<RealPart<T>>> terms, MatrixView<const T> X,
                                       T beta, MatrixView<T> Y, int& launches) {
   cudaError_t error = cudaSuccess;
+  T one{};
+  if constexpr (is_device_complex<T>) {
+    one.re = 1;
+  } else {
+    one = 1;
+  }
   AddBands<T> body{alpha, 0, {}, X, beta, Y};
   for (std::size_t k = 0; k < terms.size() && error == cudaSuccess; ++k) {
     const auto& [A, extent] = terms[k];
@@ -106,7 +112,7 @@ cudaError_t ArrayLaunch<T>::add_bands(cudaStream_t stream, T alpha,
     error = for_each_element(stream, "add_bands", Y.rows, Y.cols, body);
     ++launches;
     body.count = 0;
-    body.beta = T{1};
+    body.beta = one;
   }
   return error;
 }
