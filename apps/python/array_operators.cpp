@@ -109,6 +109,14 @@ void bind_bands(py::module_ native) {
              [](const Space& space, int dim, const std::vector<double>& filter, Index centre) {
                return A{fourier_convolution<T>(space, dim, filter, centre)};
              });
+  native.def("convolution_of_lines",
+             [](const Space& space, int dim, const std::vector<std::vector<double>>& filters, Index length,
+                Index centre) {
+               const LineFilter filter_of = [&](Index line, std::span<double> filter) {
+                 std::ranges::copy(filters.at(static_cast<std::size_t>(line)), filter.begin());
+               };
+               return A{fourier_convolution<T>(space, dim, length, filter_of, centre)};
+             });
   native.def("nonstationary_convolution", [](const Space& space, int dim,
                                              const std::vector<std::vector<double>>& filters,
                                              const std::vector<double>& positions, Index centre) {

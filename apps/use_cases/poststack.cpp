@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,8 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/array_operators.hpp"
+#include "gridlops/ops/fourier.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "solve/objective.hpp"
@@ -32,6 +36,7 @@ struct PoststackArguments {
   UseCaseArguments common;
   ImpedanceArguments impedance;
   std::string data, background, wavelet;  ///< names of arrays; empty: generated
+  Index samples_of_wavelets = 0;  ///< of an array of wavelets, one for each trace; 0: all traces have one
   std::string regularization = "none";
   double weight = 100;  ///< ε² of the Laplacian
   double sigma = 1e-2, tau = 0.99 / 12;
@@ -46,6 +51,25 @@ OperatorPtr<T> poststack_modelling(const Space& space, const std::vector<double>
   const Index samples = space.dims.size(2), centre = static_cast<Index>(wavelet.size()) / 2;
   return band_operator<T>(space, 2,
                           product(convolution(samples, wavelet, centre), first_derivative(samples)));
+}
+
+/// The same with a wavelet of its own for each trace, in a file.
+template <Scalar T>
+OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavelets, Index length) {
+  const Dims& dims = space.dims;
+  const Space own = array_space(space.grid, Dims({dims.cut(0), dims.cut(1), Partition::balanced(length, 1)}),
+                                space.rows.axis);
+  const DistMatrix<T> read = read_own_array<T>(wavelets, own);
+  std::vector<T> samples(static_cast<std::size_t>(read.local().size()));
+  space.grid->backend()->download(read.local().data, samples.data(),
+                                  read.local().size() * static_cast<Index>(sizeof(T)));
+  const Box box = own.local_box();
+  const LineFilter filter_of = [&](Index trace, std::span<double> filter) {
+    const Index line = trace / dims.size(1) - box[0].begin, place = trace % dims.size(1) - box[1].begin;
+    std::copy_n(samples.begin() + (line * box[1].size + place) * length, length, filter.begin());
+  };
+  return product(fourier_convolution<T>(space, 2, length, filter_of, length / 2),
+                 band_operator<T>(space, 2, first_derivative(dims.size(2))));
 }
 
 /// Smooths m, without a shift, along lines, traces and samples, except along dimensions that are too short.
@@ -108,12 +132,12 @@ void invert(UseCase& run, const PoststackArguments& arguments, const Space& spac
 
 /// Generates data, and inverts them from a smoothed model.
 template <Scalar T>
-void invert_generated(UseCase& run, const PoststackArguments& arguments, const std::vector<double>& wavelet) {
+void invert_generated(UseCase& run, const PoststackArguments& arguments) {
   const Impedance impedance(run.grid(), arguments.impedance);
   const Space& space = impedance.space();
   const DistMatrix<T> model = impedance.model<T>();
   DistMatrix<T> m = smoothed(space, model);
-  const OperatorPtr<T> G = poststack_modelling<T>(space, wavelet);
+  const OperatorPtr<T> G = poststack_modelling<T>(space, trace_wavelet());
   DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
   G->apply(T(1), model, T(0), d);
   run.save("model", space, model);
@@ -136,8 +160,7 @@ void invert_generated(UseCase& run, const PoststackArguments& arguments, const s
 
 /// Reads data and the impedance to begin with, and inverts.
 template <Scalar T>
-void invert_own(UseCase& run, const PoststackArguments& arguments, const std::vector<Index>& sizes,
-                const std::vector<double>& wavelet) {
+void invert_own(UseCase& run, const PoststackArguments& arguments, const std::vector<Index>& sizes) {
   const Space space = array_space(run.grid(), sizes, arguments.impedance.cut);
   const DistMatrix<T> d = read_own_array<T>(arguments.data, space);
   DistMatrix<T> m = read_own_array<T>(arguments.background, space);
@@ -155,7 +178,11 @@ void invert_own(UseCase& run, const PoststackArguments& arguments, const std::ve
   });
   run.figure("norm of the background", column_norms(m)[0]);
   run.figure("norm of the data", column_norms(d)[0]);
-  invert(run, arguments, space, poststack_modelling<T>(space, wavelet), d, m);
+  const OperatorPtr<T> G =
+      arguments.samples_of_wavelets > 0
+          ? modelling_by_traces<T>(space, arguments.wavelet, arguments.samples_of_wavelets)
+          : poststack_modelling<T>(space, read_wavelet(run.grid(), arguments.wavelet));
+  invert(run, arguments, space, G, d, m);
   run.save("inverted", space, m);
 }
 
@@ -169,6 +196,21 @@ std::vector<Index> own_sizes(Communicator& world, PoststackArguments& arguments)
                                  fmt::join(data.sizes, " x "), name_of(data.type), arguments.background,
                                  fmt::join(background.sizes, " x "), name_of(background.type)));
   arguments.common.type = data.type;
+  if (const std::vector<Index> wavelets = read_array_header(world, arguments.wavelet).sizes;
+      wavelets.size() == 3) {
+    const ArrayHeader header =
+        read_own_header(world, arguments.wavelet, "--wavelet", {"lines", "traces", "samples of a wavelet"});
+    if (wavelets[0] != data.sizes[0] || wavelets[1] != data.sizes[1] || wavelets[2] % 2 == 0 ||
+        header.type != data.type)
+      throw InputError(
+          fmt::format("{} is {} of {}, but wavelets of the traces of {} are {} x {} of {}, each of "
+                      "odd length",
+                      arguments.wavelet, fmt::join(wavelets, " x "), name_of(header.type), arguments.data,
+                      data.sizes[0], data.sizes[1], name_of(data.type)));
+    if (arguments.impedance.cut == 2)
+      throw UsageError("--cut samples divides traces, but wavelets of single traces need whole ones");
+    arguments.samples_of_wavelets = wavelets[2];
+  }
   return data.sizes;
 }
 
@@ -193,10 +235,7 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
                {"--wavelet", arguments.wavelet}});
   note_options(run, arguments);
   return run.run([&]<Scalar T>() {
-    const std::vector<double> wavelet =
-        arguments.wavelet.empty() ? trace_wavelet() : read_wavelet(run.grid(), arguments.wavelet);
-    has_own_data ? invert_own<T>(run, arguments, sizes, wavelet)
-                 : invert_generated<T>(run, arguments, wavelet);
+    has_own_data ? invert_own<T>(run, arguments, sizes) : invert_generated<T>(run, arguments);
   });
 }
 
@@ -213,10 +252,11 @@ Action define_poststack(Options& options) {
                   .text("--background", arguments->background, "M0",
                         "The acoustic impedance to begin with, > 0, in an array like that of the data")
                   ->needs(data));
-  data->needs(
-      options.text("--wavelet", arguments->wavelet, "W",
-                   "A vector of odd length, in the samples of the data, whose middle is time 0 [a Ricker "
-                   "wavelet of 15 Hz in samples of 4 ms; own data need theirs]"));
+  data->needs(options.text(
+      "--wavelet", arguments->wavelet, "W",
+      "A vector of odd length, in the samples of the data, whose middle is time 0, or lines x "
+      "traces of these, one for each trace [a Ricker wavelet of 15 Hz in samples of 4 ms; own data "
+      "need theirs]"));
   for (CLI::Option* generated : define_impedance(options, arguments->impedance)) generated->excludes(data);
   options.group("Regularization");
   options.choice("--regularization", arguments->regularization, words(texts(regularizations)),

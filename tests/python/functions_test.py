@@ -448,6 +448,9 @@ def test_arrays():
         assert (local(gl.convolution(space, 1, [1, 2, 1], 1) @ X) == smooth[box]).all()
         smooth = np.apply_along_axis(np.convolve, 1 - cut, x, [1, 2, 1], "same")
         assert np.allclose(local(gl.convolution(space, 1 - cut, [1, 2, 1], 1, by_fourier=True) @ X), smooth[box])
+        filters = np.arange(2 * shape[cut]).reshape(shape[cut], 2)  # a filter for each line
+        own = np.stack([np.convolve(line, f)[:len(line)] for line, f in zip(np.moveaxis(x, 1 - cut, 1), filters)])
+        assert np.allclose(local(gl.convolution(space, 1 - cut, filters, 0) @ X), np.moveaxis(own, 1, 1 - cut)[box])
         kept = gl.restriction(space, 0, [1, 3])
         assert (space.gather_array(kept.H @ (kept @ X)) is None) == (COMM.rank > 0)
         total = COMM.allreduce(float((kept @ X).local.sum()))

@@ -54,11 +54,20 @@ def gradient(space: Space, *, sampling: Sequence[float] | None = None, kind: str
     return _made(space, dtype, "gradient", space.native, spacing, kind, edge)
 
 
-def convolution(space: Space, dim: int, filter: Sequence[float], centre: int, *, by_fourier: bool = False,
+def convolution(space: Space, dim: int, filter: npt.ArrayLike, centre: int, *, by_fourier: bool = False,
                 dtype: npt.DTypeLike = np.float64) -> Operator:
-    """yᵢ = Σₖ fₖ xᵢ₊c₋ₖ along one dimension; ``by_fourier=True`` is faster for long filters."""
+    """yᵢ = Σₖ fₖ xᵢ₊c₋ₖ along one dimension; ``by_fourier=True`` is faster for long filters.
+
+    With an array of filters each line has its own, by Fourier transforms. The last dimension of the array has the samples, and the
+    others are those of the space but ``dim``; they may be of size 1, where filters are the same.
+    """
+    filters = np.asarray(filter, float)
+    if filters.ndim != 1:
+        lines = [size for k, size in enumerate(space.sizes) if k != dim]
+        every = np.broadcast_to(filters, (*lines, filters.shape[-1])).reshape(-1, filters.shape[-1])
+        return _made(space, dtype, "convolution_of_lines", space.native, dim, every.tolist(), filters.shape[-1], centre)
     maker = "fourier_convolution" if by_fourier else "convolution"
-    return _made(space, dtype, maker, space.native, dim, list(filter), centre)
+    return _made(space, dtype, maker, space.native, dim, filters.tolist(), centre)
 
 
 def nonstationary_convolution(space: Space, dim: int, filters: npt.ArrayLike, positions: Sequence[float], centre: int, *,

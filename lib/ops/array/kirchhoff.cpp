@@ -24,20 +24,6 @@ namespace gridlops {
 
 namespace {
 
-/// The positions of a box's elements in the C order of an array, or of its first dimensions.
-std::vector<Index> elements_of(const Box& box, const Dims& dims) {
-  std::vector<Index> numbers{0};
-  for (std::size_t d = 0; d < box.size(); ++d) {
-    std::vector<Index> finer;
-    finer.reserve(numbers.size() * at(box[d].size));
-    for (const Index outer : numbers)
-      for (Index i = box[d].begin; i < box[d].end(); ++i)
-        finer.push_back(outer * dims.size(static_cast<int>(d)) + i);
-    numbers = std::move(finer);
-  }
-  return numbers;
-}
-
 /// The boxes of the parts that this rank's functions in local_operator() have.
 std::vector<Box> boxes_of(const Space& space, const Space& other) {
   const auto block = nested_block(space, other);
@@ -54,7 +40,7 @@ std::vector<Index> elements_of(const Space& space, const Space& other, int dims)
   std::vector<Index> numbers;
   for (Box box : boxes_of(space, other)) {
     box.resize(at(dims));
-    const std::vector<Index> of_part = elements_of(box, space.dims);
+    const std::vector<Index> of_part = elements_of(box, space.dims.sizes());
     numbers.insert(numbers.end(), of_part.begin(), of_part.end());
   }
   return numbers;

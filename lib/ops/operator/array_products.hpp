@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "dist/axis_ranks.hpp"
 #include "dist/box_exchange.hpp"
 #include "gridlops/base/error.hpp"
@@ -41,6 +43,19 @@ inline Space whole_along(const Space& space, int dim) {
     if (d != dim && (longest < 0 || dims.size(d) > dims.size(longest))) longest = d;
   return longest < 0 ? moved_to(Axis::uncut, space)
                      : array_space(space.grid, dims.sizes(), longest, space.rows.axis, space.columns);
+}
+
+/// The positions of a box's elements in the C order of an array of these sizes, or of its first dimensions.
+inline std::vector<Index> elements_of(const Box& box, const std::vector<Index>& sizes) {
+  std::vector<Index> numbers{0};
+  for (std::size_t d = 0; d < box.size(); ++d) {
+    std::vector<Index> finer;
+    finer.reserve(numbers.size() * at(box[d].size));
+    for (const Index outer : numbers)
+      for (Index i = box[d].begin; i < box[d].end(); ++i) finer.push_back(outer * sizes[d] + i);
+    numbers = std::move(finer);
+  }
+  return numbers;
 }
 
 /// Throws ShapeError, on all ranks, if the space has no arrays. The message names `what`, which needs them.

@@ -229,6 +229,32 @@ def check_errors(suite):
         suite.check(len(run.error_lines) == 1 and text in run.error_lines[0], "error for", words, run.errors)
 
 
+def check_wavelets(suite, made, own):
+    """A wavelet for each trace, against CGLS in NumPy with a dense matrix for each."""
+    lines, traces, samples = made["data"].shape
+    wavelets = np.random.default_rng(5).standard_normal((lines, traces, 7))
+    np.save(suite.folder / "wavelets.npy", wavelets)
+    derivative = (np.eye(samples, k=1) - np.eye(samples, k=-1)) / 2
+    derivative[[0, -1]] = 0
+    lags = np.arange(samples)[:, None] - np.arange(samples) + 3
+    G = np.where((0 <= lags) & (lags < 7), wavelets[..., np.clip(lags, 0, 6)], 0) @ derivative
+    forward, adjoint = (lambda m: (G @ m[..., None])[..., 0]), (lambda d: (np.swapaxes(G, -1, -2) @ d[..., None])[..., 0])
+    m = made["background"].copy()
+    r = made["data"] - forward(m)
+    p = s = adjoint(r)
+    for _ in range(8):
+        q = forward(p)
+        gamma = np.sum(s * s)
+        alpha = gamma / np.sum(q * q)
+        m, r = m + alpha * p, r - alpha * q
+        s = adjoint(r)
+        p = s + np.sum(s * s) / gamma * p
+    for ranks, words in ((1, []), (3, []), (4, ["--cut", "traces"])):
+        suite.succeeded(suite.run("poststack", *own, "--wavelet", "wavelets.npy", *words, "--iterations", 8, "--save", "own", "--quiet",
+                                  ranks=ranks))
+        suite.close(np.load(suite.folder / "own/inverted.npy"), m, 1e-8, "a wavelet for each trace on", ranks, words)
+
+
 def check_own_data(suite):
     """The files that a generated run saves, inverted as the user's own, give its result on any number of ranks."""
     sizes = ["--lines", 3, "--traces", 13, "--samples", 40]
@@ -242,10 +268,13 @@ def check_own_data(suite):
     for ranks, words in ((1, []), (4, ["--cut", "samples"]), (3, []), (2, ["--cut", "traces"])):
         suite.succeeded(suite.run("poststack", *own, *wavelet, *words, "--iterations", 20, "--save", "own", "--quiet", ranks=ranks))
         suite.close(np.load(suite.folder / "own/inverted.npy"), made["inverted"], 1e-9, "own data on", ranks, words)
+    check_wavelets(suite, made, own)
     np.save(suite.folder / "flat.npy", np.zeros_like(made["data"]))
     np.save(suite.folder / "even.npy", np.ones(4))
     np.save(suite.folder / "section.npy", made["data"][0])
     for words, status, text in [([*own[:2], *wavelet], 2, "--data requires --background"), ([*own[2:], *wavelet], 2, "--background requires --data"),
+                                ([*own, "--wavelet", "wavelets.npy", "--cut", "samples"], 2, "--cut samples divides traces"),
+                                ([*own, "--wavelet", "made/data.npy"], 65, "wavelets of the traces of made/data.npy are 3 x 13"),
                                 (own, 2, "--data requires --wavelet"), ([*own[:3], "flat.npy", *wavelet], 65, "an impedance is 0"),
                                 ([*own[:3], "section.npy", *wavelet], 65, "lines x traces x samples, but is 5 x 40"),
                                 ([*own, "--wavelet", "even.npy"], 65, "odd length"), ([*own, *wavelet, "--lines", 3], 2, "--lines"),
