@@ -274,7 +274,7 @@ def check_own_data(suite):
     np.save(suite.folder / "section.npy", made["data"][0])
     for words, status, text in [([*own[:2], *wavelet], 2, "--data requires --background"), ([*own[2:], *wavelet], 2, "--background requires --data"),
                                 ([*own, "--wavelet", "wavelets.npy", "--cut", "samples"], 2, "--cut samples divides traces"),
-                                ([*own, "--wavelet", "made/data.npy"], 65, "wavelets of the traces of made/data.npy are 3 x 13"),
+                                ([*own, "--wavelet", "made/data.npy"], 65, "wavelets of the traces of made/data.npy are 3 x 5 of f64"),
                                 (own, 2, "--data requires --wavelet"), ([*own[:3], "flat.npy", *wavelet], 65, "an impedance is 0"),
                                 ([*own[:3], "section.npy", *wavelet], 65, "lines x traces x samples, but is 5 x 40"),
                                 ([*own, "--wavelet", "even.npy"], 65, "odd length"), ([*own, *wavelet, "--lines", 3], 2, "--lines"),
