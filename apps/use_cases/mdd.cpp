@@ -20,6 +20,7 @@
 #include "use_cases/independent_frequencies.hpp"
 #include "use_cases/mdd_data.hpp"
 #include "use_cases/mdd_files.hpp"
+#include "use_cases/mdd_kernel.hpp"
 #include "use_cases/pair_weights.hpp"
 
 namespace gridlops::program {
