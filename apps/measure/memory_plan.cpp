@@ -109,11 +109,11 @@ class RankPlan {
 
 Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[in_all]; }
 
-std::string bytes_table(std::span<const char* const> labels, std::span<const Index> least,
+std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,
                         std::span<const Index> most) {
   std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");
-  for (std::size_t k = 0; k < labels.size(); ++k)
-    text += fmt::format("{:<38}{:>12}{:>12}\n", labels[k], bytes_text(least[k]), bytes_text(most[k]));
+  for (std::size_t k = 0; k < names.size(); ++k)
+    text += fmt::format("{:<38}{:>12}{:>12}\n", names[k], bytes_text(least[k]), bytes_text(most[k]));
   return text;
 }
 

@@ -31,8 +31,8 @@ struct PlannedSolve {
 /// ranks divide.
 Index memory_of_first_rank(const PlannedSolve& plan);
 
-/// A table of bytes, each with a label, on the ranks with the least and the most.
-std::string bytes_table(std::span<const char* const> labels, std::span<const Index> least,
+/// A table of bytes, each with a name, on the ranks with the least and the most.
+std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,
                         std::span<const Index> most);
 
 /// A table of the memory on the ranks with the least and the most, and of the bytes that they receive per
