@@ -5,10 +5,12 @@
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py lsm [NX NZ SOURCES RECEIVERS SAMPLES ITERATIONS]
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py mdd [NX NY SAMPLES FREQUENCIES SOURCES ITERATIONS]
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py poststack FOLDER
+    mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py wavelets FOLDER
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py tv FOLDER
 
 Without sizes they are those of the use cases. As in `gridlops mdd`, SAMPLES of a trace are those of times from 0 on.
-FOLDER holds model.npy and background.npy, as `gridlops poststack --save FOLDER` writes them. `mdd` has the sizes of
+FOLDER holds model.npy and background.npy, as `gridlops poststack --save FOLDER` writes them, and for `wavelets`, which
+has a wavelet for each trace, also wavelets.npy (lines x traces x samples). `mdd` has the sizes of
 `gridlops mdd` but random numbers: compare only its times. Needs pylops-mpi with pylops, pyproximal and numba. The
 number of ranks must divide the sources and the lines. The first solve of a process compiles code: the script prints its
 time but does not count it.
@@ -109,6 +111,18 @@ def poststack(folder):
     time_solves(lambda: cgls(G, d, x0=start(), niter=100, tol=0)[-1], repetitions=2)
 
 
+def wavelets(folder, iterations=100):
+    import pylops
+    from pylops.avo.poststack import PoststackLinearModelling
+
+    model, background, each = (np.load(f"{folder}/{name}.npy") for name in ("model", "background", "wavelets"))
+    own = slice(world.rank * len(model) // world.size, (world.rank + 1) * len(model) // world.size)
+    traces = [PoststackLinearModelling(wavelet, nt0=model.shape[2]) for wavelet in each[own].reshape(-1, each.shape[2])]
+    G = pylops_mpi.MPIBlockDiag(ops=[pylops.BlockDiag(traces)])
+    d = G @ distributed(model[own], model.size)
+    time_solves(lambda: cgls(G, d, x0=distributed(background[own], model.size), niter=int(iterations), tol=0)[-1], repetitions=2)
+
+
 def tv(folder):
     import pyproximal
     from pylops_mpi.proximal import MPIProxOperator
@@ -141,7 +155,7 @@ def tv(folder):
 
 
 if __name__ == "__main__":
-    cases = {case.__name__: case for case in (lsm, mdd, poststack, tv)}
+    cases = {case.__name__: case for case in (lsm, mdd, poststack, wavelets, tv)}
     if len(sys.argv) < 2 or sys.argv[1] not in cases:
         sys.exit(__doc__)
     cases[sys.argv[1]](*sys.argv[2:])
