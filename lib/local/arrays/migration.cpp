@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/correlate.hpp"
-#include "local/arrays/stack_elements.hpp"
 #include "local/threads.hpp"
 
 namespace gridlops {
@@ -22,21 +23,17 @@ namespace {
 template <Scalar T>
 constexpr Index columns_at_once = 32 / Index{sizeof(T)};
 constexpr Index points_at_once = 1024;
-/// Traces are taken in groups of up to so many.
+/// Traces are taken in groups of up to so many, and those of a group so many at a time, whose sums do not
+/// wait for each other.
 constexpr Index most_traces = 32;
+constexpr std::size_t traces_at_once = 2;
 
 /// The place of the pair to which each point of a piece of the image contributes, how far it arrives behind
-/// that pair's sample, and its weight, with room for K elements of each point.
-template <Scalar T, Index K>
+/// that pair's sample, and its weight.
+template <class R>
 struct Arrivals {
-  using R = Real<T>;
   std::array<std::int32_t, points_at_once> place;
   std::array<R, points_at_once> behind, weight;
-  StackElements<T, points_at_once * K> room;
-
-  void find(const R* from_source, const R* to_receiver, Index count, R end) {
-    find_arrivals(count, from_source, to_receiver, end, place.data(), behind.data());
-  }
 };
 
 /// Products with K columns, whose elements lie side by side. Traces are taken in groups, so that a piece of
@@ -125,10 +122,11 @@ class MigrationLoops {
     }
     return times;
   }
-  void find(Arrivals<T, K>& found, const Times& times, Range points) const {
+  void find(Arrivals<R>& found, const Times& times, Range points) const {
     const R* from_source = times.from_source + points.begin;
     const R* to_receiver = times.to_receiver + points.begin;
-    found.find(from_source, to_receiver, points.size, static_cast<R>(tables_.samples - 1));
+    find_arrivals(points.size, from_source, to_receiver, static_cast<R>(tables_.samples - 1),
+                  found.place.data(), found.behind.data());
     const auto next_tables = [&] {
       from_source += tables_.points * tables_.sources;
       to_receiver += tables_.points * tables_.receivers;
@@ -178,10 +176,8 @@ class MigrationLoops {
   /// Pair k of each trace ← the sums of (1 − w) m and of w m, weighted, over the points that arrive in sample
   /// k.
   void spread(Range traces, T* pairs) {
-    std::array<Times, at(most_traces)> times;
     for (Index i = 0; i < traces.size; ++i) {
-      times[at(i)] = times_of(traces.begin + i);
-      const Range arrivals = times[at(i)].arrivals;
+      const Range arrivals = times_of(traces.begin + i).arrivals;
       if (arrivals.size == 0) continue;
       T* const own = pairs + i * pairs_size();
       for (Index j = 0; j < tables_.wavelets; ++j) {
@@ -190,33 +186,21 @@ class MigrationLoops {
         std::fill_n(of_wavelet + 2 * K * (tables_.samples - 1), 2 * K, T(0));
       }
     }
-    Arrivals<T, K> found;
-    for (Index begin = 0; begin < tables_.points; begin += points_at_once) {
-      const Range points{begin, std::min(points_at_once, tables_.points - begin)};
-      for (Index i = 0; i < traces.size; ++i) {
-        if (times[at(i)].arrivals.size == 0) continue;
-        find(found, times[at(i)], points);
-        add_to_pairs(found, points, pairs + i * pairs_size());
+    for_arrivals(traces, {0, tables_.points}, pairs, [&](auto weighs, auto some, Range piece) {
+      const T* m = image_ + piece.begin * K;
+      for (Index i = 0; i < piece.size; ++i, m += K) {
+        for (const Visit& visit : some) {
+          visit.fetch_ahead(i);
+          T* const sums = visit.pairs + 2 * K * visit.found->place[at(i)];
+          const R w = visit.found->behind[at(i)];
+          for (Index c = 0; c < K; ++c) {
+            const T all = weighs() ? visit.found->weight[at(i)] * m[c] : m[c], behind = w * all;
+            sums[c] += all - behind;
+            sums[K + c] += behind;
+          }
+        }
       }
-    }
-  }
-  void add_to_pairs(Arrivals<T, K>& found, Range points, T* pairs) {
-    const T* m = image_ + points.begin * K;
-    if (tables_.terms > 0) {
-      T* const weighted = found.room.data();
-      for (Index i = 0; i < points.size; ++i)
-        for (Index c = 0; c < K; ++c) weighted[i * K + c] = found.weight[at(i)] * m[i * K + c];
-      m = weighted;
-    }
-    for (Index i = 0; i < points.size; ++i, m += K) {
-      T* const sums = pairs + 2 * K * found.place[at(i)];
-      const R w = found.behind[at(i)];
-      for (Index c = 0; c < K; ++c) {
-        const T behind = w * m[c];
-        sums[c] += m[c] - behind;
-        sums[K + c] += behind;
-      }
-    }
+    });
   }
 
   /// Returns the sum over the wavelets of wavelet ∗ the trace that its pairs represent.
@@ -273,32 +257,77 @@ class MigrationLoops {
 
   /// mᵢ ← mᵢ + (1 − w) z(k) + w z(k + 1), weighted, for these points and traces, where point i arrives in
   /// sample k.
-  void gather(Range traces, Range points, const T* pairs) {
-    Arrivals<T, K> found;
-    for (Index begin = points.begin; begin < points.end(); begin += points_at_once) {
-      const Range piece{begin, std::min(points_at_once, points.end() - begin)};
-      for (Index i = 0; i < traces.size; ++i) {
-        const Times times = times_of(traces.begin + i);
-        if (times.arrivals.size == 0) continue;
-        find(found, times, piece);
-        take_from_pairs(found, piece, pairs + i * pairs_size());
+  void gather(Range traces, Range points, T* pairs) {
+    for_arrivals(traces, points, pairs, [&](auto weighs, auto some, Range piece) {
+      T* m = image_ + piece.begin * K;
+      for (Index i = 0; i < piece.size; ++i, m += K) {
+        std::array<T, at(K)> sums;
+        for (std::size_t k = 0; k < some.size(); ++k) {
+          const Visit& visit = some[k];
+          visit.fetch_ahead(i);
+          const T* const z = visit.pairs + 2 * K * visit.found->place[at(i)];
+          const R w = visit.found->behind[at(i)];
+          for (Index c = 0; c < K; ++c) {
+            const T unweighted = z[c] + w * z[K + c];
+            const T value = weighs() ? visit.found->weight[at(i)] * unweighted : unweighted;
+            sums[at(c)] = k == 0 ? value : sums[at(c)] + value;
+          }
+        }
+        for (Index c = 0; c < K; ++c) m[c] += sums[at(c)];
       }
-    }
+    });
   }
-  void take_from_pairs(Arrivals<T, K>& found, Range points, const T* pairs) {
-    T* const sums = image_ + points.begin * K;
-    const bool weighs = tables_.terms > 0;
-    T* const unweighted = found.room.data();
-    if (weighs) std::fill_n(unweighted, points.size * K, T(0));
-    T* m = weighs ? unweighted : sums;
-    for (Index i = 0; i < points.size; ++i, m += K) {
-      const T* const z = pairs + 2 * K * found.place[at(i)];
-      const R w = found.behind[at(i)];  // a local, because m may lie in found
-      for (Index c = 0; c < K; ++c) m[c] += z[c] + w * z[K + c];
+
+  /// Of a trace: its pairs, how a piece of the image arrives, and the tables that are fetched into a cache
+  /// meanwhile, because processors do not foresee which come next.
+  struct Visit {
+    const Arrivals<R>* found;
+    T* pairs;
+    const R *from_source, *to_receiver;
+    Index points_ahead;
+
+    void fetch_ahead(Index point) const {
+      constexpr Index line = 64 / Index{sizeof(R)};
+      if (point % line != 0 || point >= points_ahead) return;
+      __builtin_prefetch(from_source + point);
+      __builtin_prefetch(to_receiver + point);
     }
-    if (!weighs) return;
-    for (Index i = 0; i < points.size; ++i)
-      for (Index c = 0; c < K; ++c) sums[i * K + c] += found.weight[at(i)] * unweighted[i * K + c];
+  };
+  /// Calls work(weighs, visits, piece) for each piece of the points and a few of the traces at a time;
+  /// `pairs` are those of the first trace.
+  template <class Work>
+  void for_arrivals(Range traces, Range points, T* pairs, const Work& work) const {
+    std::array<Times, at(most_traces)> times;
+    std::array<T*, at(most_traces)> pairs_of;
+    std::size_t reached = 0;
+    for (Index i = 0; i < traces.size; ++i) {
+      times[reached] = times_of(traces.begin + i);
+      pairs_of[reached] = pairs + i * pairs_size();
+      if (times[reached].arrivals.size > 0) ++reached;
+    }
+    std::array<Arrivals<R>, traces_at_once> found;
+    const auto piece_from = [=](Index begin) {
+      return Range{begin, std::min(points_at_once, points.end() - begin)};
+    };
+    for (Index begin = points.begin; begin < points.end(); begin += points_at_once) {
+      const Range piece = piece_from(begin);
+      const auto visit = [&]<std::size_t N>(std::integral_constant<std::size_t, N>, std::size_t first) {
+        std::array<Visit, N> visits;
+        for (std::size_t k = 0; k < N; ++k) {
+          find(found[k], times[first + k], piece);
+          const bool is_last = first + N + k >= reached;
+          const Times& next = times[is_last ? k : first + N + k];
+          const Range ahead = is_last ? piece_from(piece.end()) : piece;
+          visits[k] = {&found[k], pairs_of[first + k], next.from_source + ahead.begin,
+                       next.to_receiver + ahead.begin, ahead.size};
+        }
+        tables_.terms > 0 ? work(std::true_type(), visits, piece) : work(std::false_type(), visits, piece);
+      };
+      std::size_t k = 0;
+      for (; k + traces_at_once <= reached; k += traces_at_once)
+        visit(std::integral_constant<std::size_t, traces_at_once>(), k);
+      for (; k < reached; ++k) visit(std::integral_constant<std::size_t, 1>(), k);
+    }
   }
 
   const MigrationTables<R>& tables_;
