@@ -17,8 +17,8 @@ namespace gridlops {
 /// A G that has its block is the operator's from now on, which packs it in host memory where that makes
 /// products faster; a view's block stays the caller's, and must not change. Models are arrays (slices, ny),
 /// data are arrays (slices, nx), both cut as the slices; their columns lie along `columns`. Every rank
-/// multiplies its own slices, and nothing moves. normal_product() reads each slice from memory once, if it is
-/// packed or fits into a cache.
+/// multiplies its own slices, and nothing moves. On the host there is one pass over slices that are packed or
+/// fit into a cache; larger views would be read three times.
 /// Not collective. Throws ShapeError, on all ranks and without communicating.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fredholm(const Space& kernel, DistMatrix<T> G, Axis columns = Axis::uncut);

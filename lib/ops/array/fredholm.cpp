@@ -38,11 +38,14 @@ class Fredholm final : public LibraryOperator<T> {
     slices_ = kernel.local_box()[0].size;
     // Storage must not depend on the columns that come first. With more it is about as fast as columns.
     constexpr Index few = 16;
-    packs_ = G_.owns_block() && backend().memory_space() == MemorySpace::host &&
-             packed_is_faster(scalar_type_of<T>, nx_, ny_, few, kernel_choice());
+    const bool is_on_host = backend().memory_space() == MemorySpace::host;
+    packs_ =
+        G_.owns_block() && is_on_host && packed_is_faster(scalar_type_of<T>, nx_, ny_, few, kernel_choice());
+    constexpr Index in_cache = 1 << 19;
+    has_one_pass_ = packs_ || (is_on_host && nx_ * ny_ * Index{sizeof(T)} <= in_cache);
   }
 
-  bool has_one_pass() const override { return true; }
+  bool has_one_pass() const override { return has_one_pass_; }
 
  private:
   void do_reserve(Op, const Partition&) const override {
@@ -63,6 +66,7 @@ class Fredholm final : public LibraryOperator<T> {
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    if (!has_one_pass()) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
     for_each_part(3, P.local().cols, [&](Range part) {
       if (!packed_.empty())
         return packed_[at(part.begin)].one_pass(model(part, P).first, data(part, R).first,
@@ -122,7 +126,7 @@ class Fredholm final : public LibraryOperator<T> {
   mutable DistMatrix<T> G_;  // without a block once the slices are packed
   mutable std::vector<PackedMatrix<T>> packed_;
   Index nx_, ny_, slices_ = 0;
-  bool packs_ = false;
+  bool packs_ = false, has_one_pass_ = false;
 };
 
 }  // namespace
