@@ -256,7 +256,7 @@ TEMPLATE_TEST_CASE("Bands whose products a GPU sums at once are those that it ad
   gpu->upload(weights.data(), bands.data(), 9 * Index{sizeof(R)});
   std::vector<BandTerm<R>> terms;
   for (const auto& [outer, n, inner] : {std::array<Index, 3>{1, 5, 42}, {5, 7, 6}, {35, 6, 1}}) {
-    const BandWeights<R> A{bands.data(), n, -1, 3, 1, 1, false};
+    const BandWeights<R> A{bands.data(), n, -1, 3, {0, n}, {1, n - 2}};
     terms.push_back({A, {outer, inner, {0, n}, {0, n}, {0, n}}});
     terms.push_back({A, {outer, inner, {0, n}, {0, n}, {1, n - 2}}});
   }

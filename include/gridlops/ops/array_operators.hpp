@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "gridlops/base/export.hpp"
@@ -18,6 +19,21 @@ namespace gridlops {
 /// (see Derivative) or a convolution. The size of the matrix is that of the dimension.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> band_operator(const Space& space, int dim, const Band& band);
+
+/// A band for each line along one dimension of an array. Lines are numbered in the C order of the array's
+/// other dims.
+struct LineBands {
+  Index lower = 0, upper = 0;  ///< the most that any band has, the same on all ranks
+  std::function<Band(Index line)> of;
+};
+/// The same where each line has a matrix of its own, such as a wavelet for each trace, or a filter for each
+/// trace and sample. Each rank calls the function for its own lines only, perhaps twice for one; what it
+/// throws is thrown on this rank only, as is a ShapeError for a band of another size or a larger width. Rows
+/// that are alike in all lines of a rank share their weights in each line: with a convolution() the operator
+/// keeps lower + 1 + upper weights for each line, otherwise as many for each element of this rank's block. It
+/// keeps them twice, for A and for Aᴴ.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> band_operator(const Space& space, int dim, const LineBands& bands);
 
 /// One term of a Laplacian.
 struct LaplacianTerm {

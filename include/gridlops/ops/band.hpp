@@ -30,13 +30,9 @@ class GRIDLOPS_EXPORT Band {
 
   Band transposed() const;
 
-  /// The weights of rows 0 … head − 1, of one row between, and of the last `tail` rows, each for columns i −
-  /// lower … i + upper. If head + tail ≥ n, there is one set per row.
-  const std::vector<double>& weights() const { return weights_; }
-
  private:
   Index n_, lower_, upper_, head_, tail_;
-  std::vector<double> weights_;
+  std::vector<double> weights_;  // as in BandWeights
 };
 
 /// The product A B of two matrices of the same size. Throws ShapeError if the sizes differ.

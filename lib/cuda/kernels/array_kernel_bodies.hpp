@@ -71,17 +71,19 @@ struct LinePlace {
   }
 };
 
-/// The product of a row of a band and the elements of column j of X along a dimension.
+/// The product of a row of a line's band and the elements of column j of X along a dimension.
 template <class T>
 __host__ __device__ T row_times_line(const BandWeights<RealPart<T>>& A, const RealPart<T>* weights,
                                      const LineExtent& extent, const LinePlace& place, Index row,
                                      MatrixView<const T> X, Index j) {
-  const RealPart<T>* const own = weights + A.set_of(row) * A.width;
-  Index from = (place.slice * extent.x_rows.size + row + A.first - extent.x_rows.begin) * extent.inner +
-               place.neighbour;
+  const RealPart<T>* const own = weights + A.place_of(place.slice, row, place.neighbour);
+  const Range inside = A.inside(row);
+  const Index first = place.slice * extent.x_rows.size + row + A.first - extent.x_rows.begin;
   T sum{};
-  for (Index k = 0; k < A.width; ++k, from += extent.inner)
-    if (own[k] != 0) sum = sum + times(own[k], X(from, j));
+  for (Index k = inside.begin; k < inside.end(); ++k) {
+    const RealPart<T> weight = own[k * A.apart()];
+    if (weight != 0) sum = sum + times(weight, X((first + k) * extent.inner + place.neighbour, j));
+  }
   return sum;
 }
 

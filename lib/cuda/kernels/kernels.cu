@@ -90,7 +90,7 @@ cudaError_t ArrayLaunch<T>::add_band(cudaStream_t stream, T alpha, const BandWei
                                      MatrixView<const T> X, T beta, MatrixView<T> Y,
                                      const LineExtent& extent) {
   return for_each_element(stream, "add_band", extent.outer * extent.rows.size * extent.inner, Y.cols,
-                          AddBand<T>{alpha, {A.data, A.sets() * A.width, 1}, A, X, beta, Y, extent});
+                          AddBand<T>{alpha, {A.data, A.count(extent.outer), 1}, A, X, beta, Y, extent});
 }
 
 template <class T>
@@ -107,7 +107,7 @@ cudaError_t ArrayLaunch<T>::add_bands(cudaStream_t stream, T alpha,
   AddBands<T> body{alpha, 0, {}, X, beta, Y};
   for (std::size_t k = 0; k < terms.size() && error == cudaSuccess; ++k) {
     const auto& [A, extent] = terms[k];
-    body.terms[body.count++] = {{A.data, A.sets() * A.width, 1}, A, extent};
+    body.terms[body.count++] = {{A.data, A.count(extent.outer), 1}, A, extent};
     if (body.count < body.most && k + 1 < terms.size()) continue;
     error = for_each_element(stream, "add_bands", Y.rows, Y.cols, body);
     ++launches;

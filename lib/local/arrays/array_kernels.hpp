@@ -41,20 +41,57 @@ struct BoxLoops {
   }
 };
 
-/// The weights of a banded n × n matrix: row i has weights at columns i + first … i + first + width − 1;
-/// those outside the matrix are zero. The first `head` rows and the last `tail` rows have weights of their
-/// own; the rows between them share one set. There are sets · width weights, set by set, in the backend's
-/// memory. In a Toeplitz band all rows have the shared weights, which are finite, but for those outside the
-/// matrix.
+/// The weights of a banded n × n matrix, or of one for each line. Row i has weights at columns i + first … i
+/// + first + width − 1; those outside the matrix do not count. Only `rows` have weights. Those in `alike`
+/// share one set; each other has its own, with zeros outside the matrix. The backend's memory holds, set by
+/// set in the order of the rows,
+///
+///   set, k                         of one matrix for all lines (own = 0)
+///   slice, set, k, neighbour       of a matrix for each line; own is LineExtent::inner
 template <class R>
 struct BandWeights {
   const R* data = nullptr;
-  Index n = 0, first = 0, width = 0, head = 0, tail = 0;
-  bool is_toeplitz = false;
+  Index n = 0, first = 0, width = 0;
+  Range rows, alike;
+  Index own = 0;
+  bool is_finite = false;  ///< whether all weights are
 
-  constexpr Index sets() const { return head + tail < n ? head + 1 + tail : n; }
-  constexpr Index set_of(Index row) const {
-    return row < head ? row : row >= n - tail ? sets() - (n - row) : head;
+  /// How far a weight is from the next one of its row.
+  constexpr Index apart() const { return own > 1 ? own : 1; }
+  constexpr Index repeated() const { return alike.size > 1 ? alike.size - 1 : 0; }
+  constexpr Index sets() const { return rows.size - repeated(); }
+  constexpr bool is_toeplitz() const { return alike.size > 0 && alike.size == rows.size; }
+  /// The number of all weights, for so many slices.
+  constexpr Index count(Index slices) const { return (own == 0 ? 1 : slices * own) * sets() * width; }
+
+  /// Where the weights of a row begin; any slice and neighbour will do where all lines have the same.
+  constexpr Index place_of(Index slice, Index row, Index neighbour) const {
+    const Index into = row - alike.begin,
+                before = into < 0            ? 0
+                         : into < repeated() ? into
+                                             : repeated();  // rows with the same set
+    const Index set = row - rows.begin - before;
+    return own == 0 ? set * width : (slice * sets() + set) * width * own + neighbour;
+  }
+  constexpr const R* weights(Index slice, Index row, Index neighbour) const {
+    return data + place_of(slice, row, neighbour);
+  }
+
+  /// Which weights of a row are inside the matrix, and the rows all of whose weights are.
+  constexpr Range inside(Index row) const { return intersect({0, width}, {-row - first, n}); }
+  constexpr Range full() const { return {-first, n < width ? 0 : n - width + 1}; }
+
+  /// Writes the weights of one matrix to `to` and where they lie behind it. Calls element(i, j) within it.
+  template <class Element>
+  void fill(R* to, Element&& element) const {
+    for (Index row = rows.begin; row < rows.end();) {
+      const Range same = row == alike.begin && alike.size > 0 ? alike : Range{row, 1};
+      for (Index offset = first; offset < first + width; ++offset, to += apart()) {
+        const Index i = row > -offset ? row : -offset;  // the first of these rows with such a column
+        *to = i < same.end() && i + offset < n ? static_cast<R>(element(i, i + offset)) : R(0);
+      }
+      row = same.end();
+    }
   }
 };
 

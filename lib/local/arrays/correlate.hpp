@@ -19,6 +19,20 @@ void correlate(Index n, R alpha, const R* weights, Index width, const R* x, Inde
   best(n, alpha, weights, width, x, step, beta, y);
 }
 
+/// As CorrelateNeighbours and CorrelateRows, by the processor's best instruction set.
+template <std::floating_point R>
+void correlate_neighbours(Index n, R alpha, const R* weights, Index width, Index apart, const R* x,
+                          Index step, R beta, R* y, Index parts = 1) {
+  static const CorrelateNeighbours<R> best = kernel_sets().back().of<R>().correlate_neighbours;
+  best(n, alpha, weights, width, apart, parts, x, step, beta, y);
+}
+template <std::floating_point R>
+void correlate_rows(Index n, R alpha, const R* weights, Index width, const R* x, R beta, R* y,
+                    Index parts = 1) {
+  static const CorrelateRows<R> best = kernel_sets().back().of<R>().correlate_rows;
+  best(n, alpha, weights, width, parts, x, beta, y);
+}
+
 /// As AddStencil, by the processor's best instruction set.
 template <std::floating_point R>
 void add_stencil(Index n, R alpha, const std::vector<R>& weights, const std::vector<Index>& offsets,
@@ -60,6 +74,22 @@ void correlate(Index n, std::complex<R> alpha, const R* weights, Index width, co
                Index step, std::complex<R> beta, std::complex<R>* y) {
   in_reals(n, alpha, beta, y, [=](Index begin, Index size, R a, R b, R* to) {
     correlate(2 * size, a, weights, width, reinterpret_cast<const R*>(x + begin), 2 * step, b, to);
+  });
+}
+template <class R>
+void correlate_neighbours(Index n, std::complex<R> alpha, const R* weights, Index width, Index apart,
+                          const std::complex<R>* x, Index step, std::complex<R> beta, std::complex<R>* y) {
+  in_reals(n, alpha, beta, y, [=](Index begin, Index size, R a, R b, R* to) {
+    correlate_neighbours(size, a, weights + begin, width, apart, reinterpret_cast<const R*>(x + begin), step,
+                         b, to, Index{2});
+  });
+}
+template <class R>
+void correlate_rows(Index n, std::complex<R> alpha, const R* weights, Index width, const std::complex<R>* x,
+                    std::complex<R> beta, std::complex<R>* y) {
+  in_reals(n, alpha, beta, y, [=](Index begin, Index size, R a, R b, R* to) {
+    correlate_rows(size, a, weights + begin * width, width, reinterpret_cast<const R*>(x + begin), b, to,
+                   Index{2});
   });
 }
 template <class R>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "local/products/kernel_set.hpp"
 
@@ -32,6 +33,18 @@ class CorrelateLoops {
             add_weights(sums, weights + k, (used.end() - k + apart - 1) / apart, apart, terms(k) + i);
         },
         [=](Index i) { return step == 1 ? dot(weights, used, x + i) : plain_sum(weights, used, terms, i); });
+  }
+
+  static void correlate_neighbours(Index n, R alpha, const R* weights, Index width, Index apart, Index parts,
+                                   const R* x, Index step, R beta, R* y) {
+    parts == 1 ? add_neighbours<1>(n, alpha, weights, width, apart, x, step, beta, y)
+               : add_neighbours<2>(n, alpha, weights, width, apart, x, step, beta, y);
+  }
+
+  static void correlate_rows(Index n, R alpha, const R* weights, Index width, Index parts, const R* x, R beta,
+                             R* y) {
+    parts == 1 ? add_rows<1>(n, alpha, weights, width, x, beta, y)
+               : add_rows<2>(n, alpha, weights, width, x, beta, y);
   }
 
   static void add_stencil(Index n, R alpha, const R* weights, const Index* offsets, Index count, const R* x,
@@ -139,18 +152,77 @@ class CorrelateLoops {
     return sum;
   }
 
-  /// Σₖ wₖ xₖ: for a single y, the vectors run along the weights and x.
-  static R dot(const R* weights, Range used, const R* x) {
-    Vector sums = {};
-    Index k = used.begin;
-    for (; k + lanes <= used.end(); k += lanes) {
-      const Vector weight = load(weights + k);
-      sums += weight != 0 ? weight * load(x + k) : Vector{};
+  /// The weights of a vector of numbers, of which `parts` that follow each other share one.
+  template <int parts>
+  static Vector load_weights(const R* from) {
+    if constexpr (parts == 1) {
+      return load(from);
+    } else {
+      Vector half = {};
+      std::memcpy(&half, from, sizeof(Vector) / 2);
+      return each_twice(half, std::make_integer_sequence<int, lanes>());
     }
+  }
+  template <int... lane>
+  static Vector each_twice(const Vector& half, std::integer_sequence<int, lane...>) {
+    return __builtin_shufflevector(half, half, (lane / 2)...);
+  }
+
+  template <int parts>
+  static void add_neighbours(Index n, R alpha, const R* weights, Index width, Index apart, const R* x,
+                             Index step, R beta, R* y) {
+    add(
+        parts * n, alpha, beta, y,
+        [=]<std::size_t V>(Vector(&sums)[V], Index i) {
+          for (Index k = 0; k < width; ++k) {
+            const R *const w = weights + (k * apart + i / parts), *const from = x + (parts * k * step + i);
+#pragma GCC unroll 8
+            for (std::size_t v = 0; v < V; ++v) {
+              const Index first = static_cast<Index>(v) * lanes;
+              const Vector weight = load_weights<parts>(w + first / parts);
+              Isa::add_product(weight, weight != 0 ? load(from + first) : Vector{}, sums[v]);
+            }
+          }
+        },
+        [=](Index i) {
+          R sum = 0;
+          for (Index k = 0; k < width; ++k) {
+            const R weight = weights[k * apart + i / parts];
+            if (weight != 0) sum += weight * x[parts * k * step + i];
+          }
+          return sum;
+        });
+  }
+
+  template <int parts>
+  static void add_rows(Index n, R alpha, const R* weights, Index width, const R* x, R beta, R* y) {
+    for (Index i = 0; i < n; ++i, weights += width, x += parts, y += parts) {
+      R sums[2];
+      set_dots<parts>(sums, weights, width, x);
+      for (int part = 0; part < parts; ++part)
+        y[part] = beta == 0 ? alpha * sums[part] : alpha * sums[part] + beta * y[part];
+    }
+  }
+
+  /// Σₖ wₖ xₖ: for a single y of so many parts, the vectors run along the weights and x.
+  template <int parts>
+  static void set_dots(R* all, const R* weights, Index width, const R* x) {
+    Vector sums = {};
+    Index k = 0;
+    for (; k + lanes / parts <= width; k += lanes / parts) {
+      const Vector weight = load_weights<parts>(weights + k);
+      sums += weight != 0 ? weight * load(x + parts * k) : Vector{};
+    }
+    for (int part = 0; part < parts; ++part) {
+      all[part] = 0;
+      for (Index j = k; j < width; ++j)
+        if (weights[j] != 0) all[part] += weights[j] * x[parts * j + part];
+      for (Index lane = part; lane < lanes; lane += parts) all[part] += sums[lane];
+    }
+  }
+  static R dot(const R* weights, Range used, const R* x) {
     R sum = 0;
-    for (; k < used.end(); ++k)
-      if (weights[k] != 0) sum += weights[k] * x[k];
-    for (Index lane = 0; lane < lanes; ++lane) sum += sums[lane];
+    set_dots<1>(&sum, weights + used.begin, used.size, x + used.begin);
     return sum;
   }
 

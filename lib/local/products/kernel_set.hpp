@@ -19,6 +19,19 @@ template <class R>
 using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
                            R* y);
 
+/// The same with weights of its own for each element, yᵢ ← α Σₖ wᵢₖ xᵢ₊ₖₛ + β yᵢ: those of neighbours lie
+/// side by side, wᵢₖ = weights[i + k · apart]. x and y have numbers, or pairs of them where `parts` is 2:
+/// then i, s and n count pairs. All elements of x are read.
+template <class R>
+using CorrelateNeighbours = void (*)(Index n, R alpha, const R* weights, Index width, Index apart,
+                                     Index parts, const R* x, Index step, R beta, R* y);
+
+/// The same where those of an element follow each other, wᵢₖ = weights[i · width + k], and s = 1. The order
+/// of a sum depends on the width alone.
+template <class R>
+using CorrelateRows = void (*)(Index n, R alpha, const R* weights, Index width, Index parts, const R* x,
+                               R beta, R* y);
+
 /// yᵢ ← α Σₖ wₖ x(i + oₖ) + β yᵢ for i < n. Elements of x whose weight is zero are not read.
 template <class R>
 using AddStencil = void (*)(Index n, R alpha, const R* weights, const Index* offsets, Index terms, const R* x,
@@ -34,6 +47,8 @@ template <class R>
 struct RealKernels {
   std::array<TileKernels<R>, 2> tiles;  ///< high tiles, and lower ones
   Correlate<R> correlate = nullptr;
+  CorrelateNeighbours<R> correlate_neighbours = nullptr;
+  CorrelateRows<R> correlate_rows = nullptr;
   AddStencil<R> add_stencil = nullptr;
   FindArrivals<R> find_arrivals = nullptr;
 };

@@ -28,6 +28,8 @@ struct Isa {
 template <class R>
 constexpr RealKernels<R> loops{{TileLoops<Isa, R, 3>::kernels(), TileLoops<Isa, R, 2>::kernels()},
                                CorrelateLoops<Isa, R>::correlate,
+                               CorrelateLoops<Isa, R>::correlate_neighbours,
+                               CorrelateLoops<Isa, R>::correlate_rows,
                                CorrelateLoops<Isa, R>::add_stencil,
                                ArrivalLoops<Isa, R>::find};
 

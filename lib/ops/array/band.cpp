@@ -13,9 +13,9 @@ namespace gridlops {
 
 namespace {
 
-/// A row that represents all rows with this set of weights.
-Index row_of_set(Index set, Index n, Index head, Index tail) {
-  return set <= head ? set : head + tail < n ? n - tail + (set - head - 1) : set;
+BandWeights<double> weights_of(const Band& A, const double* data = nullptr) {
+  const Index n = A.size(), width = A.lower() + 1 + A.upper();
+  return {data, n, -A.lower(), width, {0, n}, {A.head(), n - A.head() - A.tail()}};
 }
 
 }  // namespace
@@ -26,25 +26,19 @@ Band::Band(Index n, Index lower, Index upper, Index head, Index tail,
   require<UsageError>(n >= 0 && lower >= 0 && upper >= 0 && head >= 0 && tail >= 0, "a band of order ", n,
                       " with ", lower, " and ", upper, " diagonals beside the main one and ", head, " and ",
                       tail, " rows at its ends has a negative size");
-  // No row between head and tail reaches an end of the matrix, so all these rows have the same weights.
-  head_ = std::min(n, std::max(head_, lower));
-  tail_ = std::min(n - head_, std::max(tail_, upper));
-  const Index sets = head_ + tail_ < n ? head_ + 1 + tail_ : n;
-  for (Index set = 0; set < sets; ++set) {
-    const Index i = row_of_set(set, n, head_, tail_);
-    for (Index j = i - lower; j <= i + upper; ++j) weights_.push_back(0 <= j && j < n ? element(i, j) : 0.0);
-  }
+  const BandWeights<double> own = weights_of(*this);
+  weights_.resize(at(own.count(1)));
+  own.fill(weights_.data(), element);
 }
 
 double Band::operator()(Index i, Index j) const {
   if (j - i < -lower_ || j - i > upper_) return 0;
-  const BandWeights<double> view{weights_.data(), n_, -lower_, lower_ + 1 + upper_, head_, tail_};
-  return weights_[at(view.set_of(i) * view.width + (j - i + lower_))];
+  return weights_of(*this, weights_.data()).weights(0, i, 0)[j - i + lower_];
 }
 
 Band Band::transposed() const {
-  return {
-      n_, upper_, lower_, head_ + upper_, tail_ + lower_, [this](Index i, Index j) { return (*this)(j, i); }};
+  const Index head = head_ == 0 ? 0 : head_ + upper_, tail = tail_ == 0 ? 0 : tail_ + lower_;
+  return {n_, upper_, lower_, head, tail, [this](Index i, Index j) { return (*this)(j, i); }};
 }
 
 Band product(const Band& A, const Band& B) {

@@ -16,10 +16,11 @@ namespace gridlops {
 
 namespace {
 
-/// Which rows of a band need what.
+/// What all bands of a product have in common.
 struct BandShape {
   Index n, lower, upper;
 
+  // Which rows of a band need what.
   Range within(Range rows, Range columns) const {
     const Index begin = columns.begin == 0 ? 0 : columns.begin + lower;
     const Index end = columns.end() == n ? n : columns.end() - upper;
@@ -28,54 +29,105 @@ struct BandShape {
   Range needed(Range rows) const {
     return intersect(Range{rows.begin - lower, rows.size + lower + upper}, Range{0, n});
   }
+
+  BandShape transposed() const { return {n, upper, lower}; }
 };
 
-/// A band in the memory of a backend.
+/// This rank's lines along a dimension.
+struct Lines {
+  Range rows;                   ///< of a matrix along them
+  std::vector<Index> bands{0};  ///< the numbers of their bands: one for all, or one for each
+  Index own = 0;                ///< as in BandWeights
+};
+
+/// This rank's rows of the bands of its lines, in the memory of a backend. First all bands are announced, and
+/// then set, each at its place among these lines.
 template <Scalar T>
 class BandLines {
  public:
-  explicit BandLines(Band band) : band_(std::move(band)), is_toeplitz_(is_toeplitz(band_)) {}
+  BandLines(const BandShape& shape, const Lines& lines)
+      : A_{nullptr, shape.n, -shape.lower, shape.lower + 1 + shape.upper, lines.rows, lines.rows, lines.own},
+        bands_(static_cast<Index>(lines.bands.size())) {}
+
+  /// Returns whether rows are alike in all bands that were announced.
+  bool announce(const Band& band) {
+    A_.alike = intersect(A_.alike, {band.head(), band.size() - band.head() - band.tail()});
+    return A_.alike.size > 0;
+  }
+  void set(Index place, const Band& band) {
+    if (staged_.empty()) staged_.resize(at(bands_ * A_.sets() * A_.width));
+    const Index slice = place / A_.apart(), neighbour = place % A_.apart();
+    A_.fill(staged_.data() + A_.place_of(slice, A_.rows.begin, neighbour), band);
+    if (place + 1 < bands_) return;
+    A_.is_finite =
+        std::all_of(staged_.begin(), staged_.end(), [](Real<T> weight) { return std::isfinite(weight); });
+  }
 
   void reserve(const std::shared_ptr<Backend>& backend) const {
-    if (weights_.size() == 0) weights_ = uploaded<Real<T>>(backend, band_.weights());
+    if (weights_.size() > 0) return;
+    weights_ = uploaded<Real<T>>(backend, staged_);
+    staged_ = std::vector<Real<T>>();
   }
-  Index kept_bytes() const { return static_cast<Index>(band_.weights().size() * sizeof(Real<T>)); }
+  Index kept_bytes() const {
+    return std::max(weights_.size(), static_cast<Index>(staged_.size())) * Index{sizeof(Real<T>)};
+  }
   void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
            const LineExtent& extent) const {
     kernels.add_band(alpha, weights(), X, beta, Y, extent);
   }
   /// The weights, once reserve() has taken their memory.
   BandWeights<Real<T>> weights() const {
-    return {weights_.data(), band_.size(), -band_.lower(), band_.lower() + 1 + band_.upper(),
-            band_.head(),    band_.tail(), is_toeplitz_};
+    BandWeights<Real<T>> A = A_;
+    A.data = weights_.data();
+    return A;
   }
 
  private:
-  /// Whether all rows have the weights of those in the middle, which are finite.
-  static bool is_toeplitz(const Band& band) {
-    const Index n = band.size(), middle = band.head();
-    if (middle + band.tail() >= n) return false;
-    for (Index j = middle - band.lower(); j <= middle + band.upper(); ++j)
-      if (!std::isfinite(static_cast<Real<T>>(band(middle, j)))) return false;
-    for (const Range rows : {Range{0, middle}, Range{n - band.tail(), band.tail()}})
-      for (Index i = rows.begin; i < rows.end(); ++i)
-        for (Index j = std::max<Index>(0, i - band.lower()); j <= std::min(n - 1, i + band.upper()); ++j)
-          if (band(i, j) != band(middle, middle + j - i)) return false;
-    return true;
-  }
-
-  Band band_;
-  bool is_toeplitz_;
+  BandWeights<Real<T>> A_;
+  Index bands_;
+  mutable std::vector<Real<T>> staged_;  // in host memory, until reserve()
   mutable Buffer<Real<T>> weights_;
 };
 
 template <Scalar T>
 using BandProduct = LineProduct<T, BandLines<T>>;
 
+/// The products with bands and with their transposes.
 template <Scalar T>
-BandProduct<T> product_with(Band band, const Space& space, int dim) {
-  const BandShape shape{band.size(), band.lower(), band.upper()};
-  return {space, space, dim, shape, BandLines<T>(std::move(band))};
+struct ProductPair {
+  BandProduct<T> forward, adjoint;
+};
+template <Scalar T, class BandOf>
+ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape, const Lines& lines,
+                              const BandOf& band_of) {
+  BandLines<T> forward(shape, lines), adjoint(shape.transposed(), lines);
+  bool are_alike = lines.rows.size > 0;
+  for (std::size_t k = 0; k < lines.bands.size() && are_alike; ++k) {
+    const Band& band = band_of(lines.bands[k]);
+    const bool here = forward.announce(band), there = adjoint.announce(band.transposed());
+    are_alike = here || there;
+  }
+  for (std::size_t k = 0; k < lines.bands.size() && lines.rows.size > 0; ++k) {
+    const Band& band = band_of(lines.bands[k]);
+    forward.set(static_cast<Index>(k), band);
+    adjoint.set(static_cast<Index>(k), band.transposed());
+  }
+  return {{space, space, dim, shape, std::move(forward)},
+          {space, space, dim, shape.transposed(), std::move(adjoint)}};
+}
+/// The same with one band for all lines.
+template <Scalar T>
+ProductPair<T> products_with(const Space& space, int dim, const Band& band) {
+  Lines lines;
+  if (space.grid->is_member()) lines.rows = space.local_box()[at(dim)];
+  return products_with<T>(space, dim, {band.size(), band.lower(), band.upper()}, lines,
+                          [&](Index) -> const Band& { return band; });
+}
+
+template <Scalar T>
+OperatorPtr<T> operator_of(const Space& space, ProductPair<T> products) {
+  return std::make_shared<LineOperator<T, BandProduct<T>>>(space, space, std::move(products.forward),
+                                                           std::move(products.adjoint));
 }
 
 Band multiple(double factor, const Band& A) {
@@ -142,8 +194,37 @@ OperatorPtr<T> band_operator(const Space& space, int dim, const Band& band) {
   require<ShapeError>(0 <= dim && dim < space.dims.count() && space.dims.size(dim) == band.size(),
                       "a band of order ", band.size(), " does not fit dimension ", dim, " of an array of ",
                       space.dims.describe(), "; dimensions are numbered from 0");
-  return std::make_shared<LineOperator<T, BandProduct<T>>>(space, space, product_with<T>(band, space, dim),
-                                                           product_with<T>(band.transposed(), space, dim));
+  return operator_of<T>(space, products_with<T>(space, dim, band));
+}
+
+template <Scalar T>
+OperatorPtr<T> band_operator(const Space& space, int dim, const LineBands& bands) {
+  require_dims(space, "a band for each line");
+  require<ShapeError>(0 <= dim && dim < space.dims.count(), "an array of ", space.dims.describe(),
+                      " has no lines along dimension ", dim, "; dimensions are numbered from 0");
+  require<UsageError>(bands.lower >= 0 && bands.upper >= 0, "bands with at most ", bands.lower, " and ",
+                      bands.upper, " diagonals beside the main one have a negative size");
+  const BandShape shape{space.dims.size(dim), bands.lower, bands.upper};
+  const auto band_of = [&](Index line) {
+    Band band = bands.of(line);
+    require<ShapeError>(band.size() == shape.n && band.lower() <= shape.lower && band.upper() <= shape.upper,
+                        "line ", line, " has a band of order ", band.size(), " with ", band.lower(), " and ",
+                        band.upper(), " diagonals below and above the main one; here the order is ", shape.n,
+                        ", and at most ", shape.lower, " and ", shape.upper, " were announced");
+    return band;
+  };
+  Lines lines{{}, {}, 1};
+  if (space.grid->is_member()) {
+    Box others = space.local_box();
+    std::vector<Index> sizes = space.dims.sizes();
+    lines.rows = others[at(dim)];
+    for (std::size_t d = at(dim) + 1; d < others.size(); ++d) lines.own *= others[d].size;
+    others.erase(others.begin() + dim);
+    sizes.erase(sizes.begin() + dim);
+    lines.own = std::max<Index>(1, lines.own);  // also where there are no lines
+    lines.bands = elements_of(others, sizes);
+  }
+  return operator_of<T>(space, products_with<T>(space, dim, shape, lines, band_of));
 }
 
 template <Scalar T>
@@ -157,8 +238,9 @@ OperatorPtr<T> laplacian(const Space& space, const std::vector<LaplacianTerm>& t
                         space.dims.describe(), " has no term for dimension ", term.dim);
     const Band band =
         multiple(term.weight, second_derivative(space.dims.size(term.dim), {kind, term.sampling, edge}));
-    forward.push_back(product_with<T>(band, space, term.dim));
-    adjoint.push_back(product_with<T>(band.transposed(), space, term.dim));
+    ProductPair<T> products = products_with<T>(space, term.dim, band);
+    forward.push_back(std::move(products.forward));
+    adjoint.push_back(std::move(products.adjoint));
   }
   return std::make_shared<LineOperator<T, BandSum<T>>>(space, space, BandSum<T>(std::move(forward)),
                                                        BandSum<T>(std::move(adjoint)));
@@ -180,6 +262,7 @@ OperatorPtr<T> gradient(const Space& space, const std::vector<double>& sampling,
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                        \
   template OperatorPtr<T> band_operator(const Space&, int, const Band&);                               \
+  template OperatorPtr<T> band_operator(const Space&, int, const LineBands&);                          \
   template OperatorPtr<T> laplacian(const Space&, const std::vector<LaplacianTerm>&, Derivative::Kind, \
                                     bool);                                                             \
   template OperatorPtr<T> gradient(const Space&, const std::vector<double>&, Derivative::Kind, bool);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,10 +20,13 @@ namespace gridlops {
 /// Numbers, converted, in the memory of a backend. Throws OutOfMemory on this rank alone.
 template <class To, class From>
 Buffer<To> uploaded(const std::shared_ptr<Backend>& backend, const std::vector<From>& numbers) {
-  const std::vector<To> converted(numbers.begin(), numbers.end());
-  Buffer<To> memory(backend, static_cast<Index>(converted.size()));
-  if (memory.size() > 0) backend->upload(converted.data(), memory.data(), memory.size() * Index{sizeof(To)});
-  return memory;
+  if constexpr (!std::is_same_v<To, From>) {
+    return uploaded<To>(backend, std::vector<To>(numbers.begin(), numbers.end()));
+  } else {
+    Buffer<To> memory(backend, static_cast<Index>(numbers.size()));
+    if (memory.size() > 0) backend->upload(numbers.data(), memory.data(), memory.size() * Index{sizeof(To)});
+    return memory;
+  }
 }
 
 /// The product with a sparse matrix along one dimension of arrays, from a space to another whose arrays are
