@@ -57,6 +57,8 @@ class CorrelateLoops {
   using Vector [[gnu::vector_size(Isa::vector_bytes)]] = R;
   static constexpr Index lanes = Isa::vector_bytes / static_cast<Index>(sizeof(R));
 
+  using Half [[gnu::vector_size(Isa::vector_bytes / 2)]] = R;
+
   static Vector load(const R* from) {
     Vector vector;
     std::memcpy(&vector, from, sizeof(Vector));
@@ -158,13 +160,13 @@ class CorrelateLoops {
     if constexpr (parts == 1) {
       return load(from);
     } else {
-      Vector half = {};
-      std::memcpy(&half, from, sizeof(Vector) / 2);
+      Half half;
+      std::memcpy(&half, from, sizeof(Half));
       return each_twice(half, std::make_integer_sequence<int, lanes>());
     }
   }
   template <int... lane>
-  static Vector each_twice(const Vector& half, std::integer_sequence<int, lane...>) {
+  static Vector each_twice(const Half& half, std::integer_sequence<int, lane...>) {
     return __builtin_shufflevector(half, half, (lane / 2)...);
   }
 
