@@ -25,9 +25,10 @@ namespace {
 
 /// The operators on arrays, with the sizes of the use cases that need them.
 const std::vector<std::string>& operator_names() {
-  static const std::vector<std::string> names{"derivative",    "laplacian",   "gradient",      "convolution",
-                                              "nonstationary", "restriction", "interpolation", "matrix",
-                                              "fourier",       "fredholm",    "kirchhoff"};
+  static const std::vector<std::string> names{
+      "derivative",       "laplacian",          "gradient",    "convolution",   "nonstationary",
+      "line-convolution", "line-nonstationary", "restriction", "interpolation", "matrix",
+      "fourier",          "fredholm",           "kirchhoff"};
   return names;
 }
 
@@ -109,6 +110,20 @@ Subject<double> on_section(const Grid& grid, const std::string& name) {
                                                                    {100, 300, 500}, 20)),
                    flops);
   return subject(band_operator<double>(space, 2, convolution(section[2], wavelet, 20)), flops);
+}
+
+/// The same array with a wavelet for each trace, or two of its lines with one for each trace and sample.
+Subject<double> by_lines(const Grid& grid, const std::string& name) {
+  const bool has_rows = name == "line-nonstationary";
+  const Index lines = has_rows ? 2 : section[0], samples = section[2];
+  const Space space = array_space(grid, {lines, section[1], samples}, 0);
+  const std::vector<double> wavelet(41, 1.0);
+  const Band band = has_rows ? nonstationary_convolution(samples, {wavelet, wavelet}, {100, 500}, 20)
+                             : convolution(samples, wavelet, 20);
+  const auto weights = static_cast<double>(lines * section[1] * (has_rows ? samples : 1) * 41);
+  return {name, fmt::format("{}x267x550", lines),
+          band_operator<double>(space, 2, LineBands{20, 20, [&](Index) { return band; }}),
+          2 * 41 * static_cast<double>(space.dimension()), weights * sizeof(double)};
 }
 
 /// The same array, of which an operator takes samples: half of them at irregular places, as many values
@@ -261,6 +276,8 @@ ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
       measure(writer, meter, grid, migration(grid), arguments);
     } else if (name == "restriction" || name == "interpolation" || name == "matrix") {
       measure(writer, meter, grid, sampling(grid, name), arguments);
+    } else if (name == "line-convolution" || name == "line-nonstationary") {
+      measure(writer, meter, grid, by_lines(grid, name), arguments);
     } else {
       measure(writer, meter, grid, on_section(grid, name), arguments);
     }

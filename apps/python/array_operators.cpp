@@ -89,6 +89,18 @@ void bind_spaces_of_arrays(py::module_& native) {
   bind_rays(native);
 }
 
+/// The operator with of(numbers of line k), of an array that has so many numbers for each line.
+template <Scalar T, class BandOf>
+OperatorPtr<T> of_lines(const Space& space, int dim, const py::buffer_info& numbers, Index per_line,
+                        const BandOf& of) {
+  const auto* const first = static_cast<const double*>(numbers.ptr);
+  const std::vector<double> zeros(static_cast<std::size_t>(per_line));
+  const Band any = of(zeros.data());  // throws on all ranks alike
+  return band_operator<T>(space, dim, LineBands{any.lower(), any.upper(), [&](Index line) {
+                                                  return of(first + line * per_line);
+                                                }});
+}
+
 template <Scalar T>
 void bind_bands(py::module_ native) {
   using A = Operator<T>;
@@ -109,20 +121,32 @@ void bind_bands(py::module_ native) {
              [](const Space& space, int dim, const std::vector<double>& filter, Index centre) {
                return A{fourier_convolution<T>(space, dim, filter, centre)};
              });
-  native.def("convolution_of_lines",
-             [](const Space& space, int dim, const std::vector<std::vector<double>>& filters, Index length,
-                Index centre) {
-               const LineFilter filter_of = [&](Index line, std::span<double> filter) {
-                 std::ranges::copy(filters.at(static_cast<std::size_t>(line)), filter.begin());
-               };
-               return A{fourier_convolution<T>(space, dim, length, filter_of, centre)};
-             });
+  native.def("convolution_of_lines", [](const Space& space, int dim, const py::buffer& filters, Index length,
+                                        Index centre) {
+    const Index n = size_along(space, dim);
+    const py::buffer_info info = filters.request();
+    const auto of = [&](const double* first) { return convolution(n, {first, first + length}, centre); };
+    return A{of_lines<T>(space, dim, info, length, of)};
+  });
   native.def("nonstationary_convolution", [](const Space& space, int dim,
                                              const std::vector<std::vector<double>>& filters,
                                              const std::vector<double>& positions, Index centre) {
     const Index n = size_along(space, dim);
     return A{band_operator<T>(space, dim, nonstationary_convolution(n, filters, positions, centre))};
   });
+  native.def("nonstationary_convolution_of_lines",
+             [](const Space& space, int dim, const py::buffer& filters, Index length,
+                const std::vector<double>& positions, Index centre) {
+               const Index n = size_along(space, dim), count = static_cast<Index>(positions.size());
+               const py::buffer_info info = filters.request();
+               const auto of = [&](const double* first) {
+                 std::vector<std::vector<double>> own;
+                 for (Index k = 0; k < count; ++k)
+                   own.emplace_back(first + k * length, first + (k + 1) * length);
+                 return nonstationary_convolution(n, own, positions, centre);
+               };
+               return A{of_lines<T>(space, dim, info, count * length, of)};
+             });
   native.def("box_smoothing", [](const Space& space, int dim, Index length) {
     return A{band_operator<T>(space, dim, box_smoothing(size_along(space, dim), length))};
   });

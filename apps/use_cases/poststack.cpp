@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/array_operators.hpp"
-#include "gridlops/ops/fourier.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
@@ -57,18 +55,22 @@ OperatorPtr<T> poststack_modelling(const Space& space, const std::vector<double>
 template <Scalar T>
 OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavelets, Index length) {
   const Dims& dims = space.dims;
+  const bool has_whole_traces = dims.cut(2).parts() == 1;  // otherwise all ranks have parts of all
   const Space own = array_space(space.grid, Dims({dims.cut(0), dims.cut(1), Partition::balanced(length, 1)}),
-                                space.rows.axis);
+                                has_whole_traces ? space.rows.axis : Axis::uncut);
   const DistMatrix<T> read = read_own_array<T>(wavelets, own);
   std::vector<T> samples(static_cast<std::size_t>(read.local().size()));
   space.grid->backend()->download(read.local().data, samples.data(),
                                   read.local().size() * static_cast<Index>(sizeof(T)));
   const Box box = own.local_box();
-  const LineFilter filter_of = [&](Index trace, std::span<double> filter) {
-    const Index line = trace / dims.size(1) - box[0].begin, place = trace % dims.size(1) - box[1].begin;
-    std::copy_n(samples.begin() + (line * box[1].size + place) * length, length, filter.begin());
-  };
-  return product(fourier_convolution<T>(space, 2, length, filter_of, length / 2),
+  const Index centre = length / 2;
+  const LineBands convolutions{length - 1 - centre, centre, [&](Index trace) {
+                                 const Index line = trace / dims.size(1) - box[0].begin,
+                                             place = trace % dims.size(1) - box[1].begin;
+                                 const auto first = samples.begin() + (line * box[1].size + place) * length;
+                                 return convolution(dims.size(2), {first, first + length}, centre);
+                               }};
+  return product(band_operator<T>(space, 2, convolutions),
                  band_operator<T>(space, 2, first_derivative(dims.size(2))));
 }
 
@@ -207,8 +209,6 @@ std::vector<Index> own_sizes(Communicator& world, PoststackArguments& arguments)
                       "odd length",
                       arguments.wavelet, fmt::join(wavelets, " x "), name_of(header.type), arguments.data,
                       data.sizes[0], data.sizes[1], name_of(data.type)));
-    if (arguments.impedance.cut == 2)
-      throw UsageError("--cut samples divides traces, but wavelets of single traces need whole ones");
     arguments.samples_of_wavelets = wavelets[2];
   }
   return data.sizes;

@@ -45,6 +45,57 @@ TEMPLATE_TEST_CASE("Correlations are exact on integers for every instruction set
   }
 }
 
+TEMPLATE_TEST_CASE("Correlations by weights of each element are exact on integers for every instruction set",
+                   "[correlate]", float, double) {
+  using R = TestType;
+  const auto at = [](Index i) { return static_cast<std::size_t>(i); };
+  for (const KernelSet& set : kernel_sets()) {
+    for (const Index n : {0, 1, 2, 15, 16, 33, 64, 130, 301}) {
+      for (const Index width : {0, 1, 3, 41}) {
+        for (const Index parts : {1, 2}) {
+          for (const bool side_by_side : {false, true}) {
+            for (const R beta : {R(0), R(2)}) {
+              CAPTURE(set.text, n, width, parts, side_by_side, beta);
+              const Index step = side_by_side ? n + 3 : 1, apart = n + 2;
+              const auto place = [&](Index i, Index k) {
+                return side_by_side ? i + k * apart : i * width + k;
+              };
+              std::vector<R> weights(at((n + 2) * (width + 1))), x(at(parts * (n + width * step))),
+                  y(at(parts * n), beta == 0 ? quiet_nan<R>() : R(3));
+              for (std::size_t k = 0; k < weights.size(); ++k)
+                weights[k] = small_integer<R>(1, static_cast<Index>(k), 0);
+              for (std::size_t k = 0; k < x.size(); ++k) x[k] = small_integer<R>(2, static_cast<Index>(k), 0);
+              // One weight of each element is zero, and what one of these is for is not a number.
+              for (Index i = 0; i < n && width > 2; ++i) weights[at(place(i, (i + 1) % 3))] = 0;
+              const Index nan = n == 1 ? 1 * step : 0;
+              if (n == 1 && width > 2) x[at(parts * nan)] = quiet_nan<R>();
+              const RealKernels<R>& kernels = set.of<R>();
+              if (side_by_side) {
+                kernels.correlate_neighbours(n, R(3), weights.data(), width, apart, parts, x.data(), step,
+                                             beta, y.data());
+              } else {
+                kernels.correlate_rows(n, R(3), weights.data(), width, parts, x.data(), beta, y.data());
+              }
+              Index wrong = 0;
+              for (Index i = 0; i < n; ++i) {
+                for (Index part = 0; part < parts; ++part) {
+                  R sum = 0;
+                  for (Index k = 0; k < width; ++k) {
+                    const R weight = weights[at(place(i, k))];
+                    if (weight != 0) sum += weight * x[at(parts * (i + k * step) + part)];
+                  }
+                  if (y[at(parts * i + part)] != 3 * sum + beta * 3) ++wrong;
+                }
+              }
+              CHECK(wrong == 0);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("Stencils are exact on integers for every instruction set and length", "[correlate]",
                    float, double) {
   using R = TestType;

@@ -120,39 +120,6 @@ TEST_CASE("Arrays whose right-hand sides are cut are convolved, too", "[fourier]
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("Lines are convolved with filters of their own", "[fourier]", Scalars) {
-  using T = TestType;
-  // Of line l: l + 1, 2 and −l at samples 0, 1 and 3.
-  const auto filter_of = [](Index line, std::span<double> filter) {
-    filter[0] = static_cast<double>(line + 1);
-    filter[1] = 2;
-    filter[3] = static_cast<double>(-line);
-  };
-  for (const std::vector<Index>& sizes : {std::vector<Index>{3, 5, 2}, {6, 3}, {7}}) {
-    for (int dim = 0; dim < static_cast<int>(sizes.size()); ++dim) {
-      for_each_space(sizes, dim, [&](const Space& space) {
-        const auto d = static_cast<std::size_t>(dim);
-        CAPTURE(dim);
-        check_elements<T>(
-            *fourier_convolution<T>(space, dim, 4, filter_of, 2),
-            [&](Index i, Index j) {
-              std::vector<Index> row = place_of(space.dims, i), col = place_of(space.dims, j);
-              const Index k = row[d] + 2 - col[d];
-              row[d] = col[d];
-              if (row != col || k < 0 || k > 3) return T(0);
-              Index line = 0;
-              for (std::size_t other = 0; other < sizes.size(); ++other)
-                if (other != d) line = line * sizes[other] + row[other];
-              std::vector<double> filter(4);
-              filter_of(line, filter);
-              return number<T>(filter[static_cast<std::size_t>(k)], 0);
-            },
-            60 * rounding<Real<T>>(16));
-      });
-    }
-  }
-}
-
 TEMPLATE_LIST_TEST_CASE("A convolution by Fourier transforms is that of its definition", "[fourier]",
                         Scalars) {
   using T = TestType;

@@ -66,6 +66,20 @@ TEST_CASE("Operators on arrays, and those made of them, keep what they say", "[k
     const Space lines = array_space(grid, {7, 20}, 1);
     const auto band = [&] { return band_operator<float>(lines, 1, second_derivative(20)); };
     check_exactly<float>(grid, "a band", 0, band);
+    const auto by_lines = [&](Index head) {
+      return band_operator<float>(lines, 0, LineBands{1, 2, [=](Index) -> Band {
+                                                        return {7,    1, 2,
+                                                                head, 0, [](Index, Index) { return 1.0; }};
+                                                      }});
+    };
+    for (const auto& [head, sets] : {std::pair<Index, Index>{0, 1}, {3, 4}, {7, 7}}) {
+      const auto band_by_lines = [&, head = head] { return by_lines(head); };
+      check_exactly<float>(grid, "bands of lines", 0, band_by_lines);
+      const Index own = lines.local_box()[1].size * 4 * Index{sizeof(float)};
+      // Of the transposed bands, columns that meet one of the first rows have weights of their own.
+      const Index adjoint_sets = head == 0 ? 1 : std::min<Index>(7, head + 2 + 1);
+      CHECK(by_lines(head)->kept_bytes(Partition::with_sizes({1})) == own * (sets + adjoint_sets));
+    }
     check_exactly<float>(grid, "a Laplacian", 0, [&] { return laplacian<float>(lines, {{0}, {1}}); });
     check_exactly<float>(grid, "a gradient", 0, [&] { return gradient<float>(lines, {1, 1}); });
     check_exactly<float>(grid, "a restriction", 0, [&] {

@@ -451,6 +451,11 @@ def test_arrays():
         filters = np.arange(2 * shape[cut]).reshape(shape[cut], 2)  # a filter for each line
         own = np.stack([np.convolve(line, f)[:len(line)] for line, f in zip(np.moveaxis(x, 1 - cut, 1), filters)])
         assert np.allclose(local(gl.convolution(space, 1 - cut, filters, 0) @ X), np.moveaxis(own, 1, 1 - cut)[box])
+        smooth = np.apply_along_axis(np.convolve, cut, x, [1, 2, 1], "same")
+        assert np.allclose(local(gl.convolution(space, cut, np.array([[1, 2, 1]]), 1) @ X), smooth[box])  # along the cut
+        expect_error(gl.ShapeError, lambda: gl.convolution(space, cut, np.ones((3, 2)), 1), "3, 2")  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.convolution(space, cut, np.ones((1, 2)), 2), "2")  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.convolution(space, cut, np.ones((1, 2)), 1, by_fourier=True), "single")  # noqa: B023
         kept = gl.restriction(space, 0, [1, 3])
         assert (space.gather_array(kept.H @ (kept @ X)) is None) == (COMM.rank > 0)
         total = COMM.allreduce(float((kept @ X).local.sum()))
@@ -526,6 +531,19 @@ def test_samples_and_matrices_along_a_dimension():
                     expected = linear if matrix is None else lines @ matrix.T
                     if found is not None:
                         assert np.allclose(np.moveaxis(found, dim, -1).reshape(expected.shape), expected, atol=tolerance, rtol=tolerance), (op, dim, cut)
+            # Each line with filters of its own, along a dimension that is cut, too.
+            many = rng.standard_normal((7, 5, 2, 3))
+            matrices = np.zeros((7, 5, 6, 8))
+            for j in range(6):
+                share = np.interp(j, (1, 4), (0, 1))
+                matrices[:, :, j, j:j + 3] = (1 - share) * many[:, :, 0] + share * many[:, :, 1]
+            op = gl.nonstationary_convolution(space, 2, many, (1, 4), 1, dtype=dtype)
+            found = op.range.gather_array(op @ X)
+            assert op.dot_test()[0]
+            if found is not None:
+                expected = np.einsum("abj,abji->abi", x, matrices[..., 1:-1])
+                assert np.allclose(found, expected, atol=tolerance, rtol=tolerance), cut
+    expect_error(gl.UsageError, lambda: gl.nonstationary_convolution(space, 2, many, (1, 3, 4), 1), "3 positions")
     expect_error(gl.UsageError, lambda: gl.interpolation(space, 0, [0.5], kind="cubic"), "cubic")
     expect_error(gl.UsageError, lambda: gl.interpolation(space, 0, [0.5, 6.5]), "6.5")
     expect_error(gl.UsageError, lambda: gl.matrix_along(space, 0, np.ones(7)), "two-dimensional")

@@ -54,18 +54,29 @@ def gradient(space: Space, *, sampling: Sequence[float] | None = None, kind: str
     return _made(space, dtype, "gradient", space.native, spacing, kind, edge)
 
 
+def _of_lines(space: Space, dim: int, filters: npt.NDArray[np.float64], own: int) -> npt.NDArray[np.float64]:
+    """The filters of all lines, from an array with the dimensions of the space but ``dim``, and so many of the filters' own."""
+    lines = tuple(size for k, size in enumerate(space.sizes) if k != dim)
+    shape = filters.shape[filters.ndim - own:]
+    try:
+        return np.ascontiguousarray(np.broadcast_to(filters, lines + shape))
+    except ValueError as error:
+        raise ShapeError(f"filters of shape {filters.shape} do not fit lines of {lines}, each with {shape}") from error
+
+
 def convolution(space: Space, dim: int, filter: npt.ArrayLike, centre: int, *, by_fourier: bool = False,
                 dtype: npt.DTypeLike = np.float64) -> Operator:
-    """yᵢ = Σₖ fₖ xᵢ₊c₋ₖ along one dimension; ``by_fourier=True`` is faster for long filters.
+    """yᵢ = Σₖ fₖ xᵢ₊c₋ₖ along one dimension; with ``by_fourier=True`` a single long filter is faster.
 
-    With an array of filters each line has its own, by Fourier transforms. The last dimension of the array has the samples, and the
-    others are those of the space but ``dim``; they may be of size 1, where filters are the same.
+    With an array of filters each line has its own. The last dimension of the array has the samples, and the others are those of the
+    space but ``dim``; they may be of size 1, where filters are the same.
     """
     filters = np.asarray(filter, float)
-    if filters.ndim != 1:
-        lines = [size for k, size in enumerate(space.sizes) if k != dim]
-        every = np.broadcast_to(filters, (*lines, filters.shape[-1])).reshape(-1, filters.shape[-1])
-        return _made(space, dtype, "convolution_of_lines", space.native, dim, every.tolist(), filters.shape[-1], centre)
+    if filters.ndim > 1:
+        if by_fourier:
+            raise UsageError("convolution by Fourier transforms takes a single filter for all lines")
+        every = _of_lines(space, dim, filters, 1)
+        return _made(space, dtype, "convolution_of_lines", space.native, dim, every, every.shape[-1], centre)
     maker = "fourier_convolution" if by_fourier else "convolution"
     return _made(space, dtype, maker, space.native, dim, filters.tolist(), centre)
 
@@ -76,8 +87,15 @@ def nonstationary_convolution(space: Space, dim: int, filters: npt.ArrayLike, po
 
     ``filters`` has a row for each of the increasing positions, which are counted in samples. hⱼ is interpolated linearly between the two
     filters next to sample j; before the first and behind the last it is that filter. As in PyLops, whose centre is ``length // 2``.
+    With more dimensions before the rows, as in :func:`convolution`, each line has such filters of its own.
     """
-    return _made(space, dtype, "nonstationary_convolution", space.native, dim, np.asarray(filters, float).tolist(), list(positions), centre)
+    array = np.asarray(filters, float)
+    if array.ndim <= 2:
+        return _made(space, dtype, "nonstationary_convolution", space.native, dim, array.tolist(), list(positions), centre)
+    if array.shape[-2] != len(positions):
+        raise UsageError(f"filters of shape {array.shape} at {len(positions)} positions: each of the last dimension but one has a position")
+    every = _of_lines(space, dim, array, 2)
+    return _made(space, dtype, "nonstationary_convolution_of_lines", space.native, dim, every, every.shape[-1], list(positions), centre)
 
 
 def box_smoothing(space: Space, dim: int, length: int, *, dtype: npt.DTypeLike = np.float64) -> Operator:

@@ -3,8 +3,6 @@
 
 #include <complex>
 #include <concepts>
-#include <functional>
-#include <span>
 #include <vector>
 
 #include "gridlops/base/export.hpp"
@@ -83,16 +81,6 @@ GRIDLOPS_EXPORT OperatorPtr<R> real_fourier(const Space& space, std::vector<Four
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fourier_convolution(const Space& space, int dim,
                                                    const std::vector<double>& filter, Index centre);
-
-/// Fills in the filter of a line along one dimension of an array. Lines are numbered in the C order of the
-/// array's other dims.
-using LineFilter = std::function<void(Index line, std::span<double> filter)>;
-
-/// The same with a filter of its own for each line, of so many samples. It also keeps a spectrum for each
-/// line of this rank. The function is called once for each of these; its errors are thrown on this rank only.
-template <Scalar T>
-GRIDLOPS_EXPORT OperatorPtr<T> fourier_convolution(const Space& space, int dim, Index length,
-                                                   const LineFilter& filter_of, Index centre);
 
 /// The space of real matrices whose rows are alternately the real and imaginary parts of the rows of complex
 /// matrices in `space`; arrays get a last dimension of 2. Memory layout and norms are the same for both.

@@ -4,9 +4,7 @@
 #include <complex>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -17,65 +15,48 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "local/arrays/fast_fourier.hpp"
 #include "ops/array/padding.hpp"
-#include "ops/operator/array_products.hpp"
 
 namespace gridlops {
 
 namespace {
 
-using Complex = std::complex<double>;
+/// Σⱼ fⱼ exp(−2πi k (j−c) / n) for k = 0 … frequencies − 1: the eigenvalues of the periodic convolution.
+std::vector<std::complex<double>> eigenvalues(const std::vector<double>& filter, Index centre, Index n,
+                                              Index frequencies) {
+  const FastFourier<double> fast(n);
+  const std::shared_ptr<Backend> host = make_host_backend();
+  using Lines = Buffer<std::complex<double>>;
+  const Lines period(host, n), values(host, n), scratch(host, fast.scratch_size());
+  std::fill_n(period.data(), n, 0.0);
+  for (Index j = 0; j < static_cast<Index>(filter.size()); ++j)
+    period.data()[(j - centre + n) % n] = filter[at(j)];
+  fast.forward(period.data(), values.data(), scratch.data());
+  return {values.data(), values.data() + frequencies};
+}
 
-/// The eigenvalues of periodic convolutions of lines of n samples: Σⱼ fⱼ exp(−2πi k (j−c) / n) for k = 0 …
-/// frequencies − 1.
-class Eigenvalues {
- public:
-  Eigenvalues(Index n, Index frequencies, Index centre)
-      : n_(n), frequencies_(frequencies), centre_(centre), fast_(n) {}
-
-  std::vector<Complex> of(std::span<const double> filter) const {
-    std::fill_n(period_.data(), n_, Complex(0));
-    for (Index j = 0; j < static_cast<Index>(filter.size()); ++j)
-      period_.data()[(j - centre_ + n_) % n_] = filter[at(j)];
-    fast_.forward(period_.data(), values_.data(), scratch_.data());
-    return {values_.data(), values_.data() + frequencies_};
-  }
-
- private:
-  Index n_, frequencies_, centre_;
-  FastFourier<double> fast_;
-  std::shared_ptr<Backend> host_ = make_host_backend();
-  Buffer<Complex> period_{host_, n_}, values_{host_, n_}, scratch_{host_, fast_.scratch_size()};
-};
-
-/// Multiplies every line of spectra along a dimension by values_of(line), element by element. Lines are
-/// numbered in the C order of the other dims.
-template <class C, class Values>
-OperatorPtr<C> multiplication(const Space& spectra, int dim, Values&& values_of) {
-  DistMatrix<C> d(spectra.grid, {spectra.rows, Cut::uncut(1)});
+/// Multiplies every line of spectra along a dimension by these numbers, element by element.
+template <class Complex>
+OperatorPtr<Complex> multiplication(const Space& spectra, int dim,
+                                    const std::vector<std::complex<double>>& values) {
+  DistMatrix<Complex> d(spectra.grid, {spectra.rows, Cut::uncut(1)});
   if (spectra.grid->is_member()) {
-    Box others = spectra.local_box();
-    std::vector<Index> sizes = spectra.dims.sizes();
     Index inner = 1;
-    for (std::size_t k = at(dim) + 1; k < others.size(); ++k) inner *= others[k].size;
-    others.erase(others.begin() + dim);
-    sizes.erase(sizes.begin() + dim);
-    const Index frequencies = spectra.dims.size(dim);
-    std::vector<C> block(at(d.local().size()));
-    Index number = 0;
-    for (const Index line : elements_of(others, sizes)) {
-      const Index first = number / inner * frequencies * inner + number % inner;
-      const std::vector<Complex>& values = values_of(line);
-      for (Index k = 0; k < frequencies; ++k) block[at(first + k * inner)] = static_cast<C>(values[at(k)]);
-      ++number;
-    }
-    spectra.grid->backend()->upload(block.data(), d.local().data, d.local().size() * Index{sizeof(C)});
+    const Box box = spectra.local_box();
+    for (std::size_t k = at(dim) + 1; k < box.size(); ++k) inner *= box[k].size;
+    const Index first = d.local_row_range().begin;
+    d.fill([&](Index i, Index) {
+      return static_cast<Complex>(values[at((i - first) / inner % static_cast<Index>(values.size()))]);
+    });
   }
   return diagonal(spectra, std::move(d));
 }
 
-/// Convolves each line with a filter of this length, whose eigenvalues are values_of(Eigenvalues)(line).
-template <Scalar T, class Values>
-OperatorPtr<T> convolve(const Space& space, int dim, Index length, Index centre, const Values& values_of) {
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vector<double>& filter,
+                                   Index centre) {
+  const auto length = static_cast<Index>(filter.size());
   require<UsageError>(0 <= centre && centre < length, "a filter of ", length,
                       " samples has no sample number ", centre,
                       " to be its centre; samples are numbered from 0");
@@ -85,48 +66,24 @@ OperatorPtr<T> convolve(const Space& space, int dim, Index length, Index centre,
       " is impossible: the dimension must exist and not be cut; cut another one, and redistribute with "
       "identity(), or use a band_operator()");
   const Index n = fast_length(space.dims.size(dim) + length);
-  const Index frequencies = is_complex<T> ? n : n / 2 + 1;
   const OperatorPtr<T> pad = zero_padding<T>(space, dim, n);
   const Space& padded = pad->range();
-  const Eigenvalues eigenvalues(n, frequencies, centre);
-  auto values = values_of(eigenvalues);
   OperatorPtr<T> F, H;
   if constexpr (is_complex<T>) {
     F = fourier<Real<T>>(padded, dim);
-    H = multiplication<T>(padded, dim, values);
+    H = multiplication<T>(padded, dim, eigenvalues(filter, centre, n, n));
   } else {
+    const Index frequencies = n / 2 + 1;
     F = real_fourier<T>(padded, dim);
-    H = on_pairs<T>(multiplication<std::complex<T>>(with_samples(space, dim, frequencies), dim, values));
+    H = on_pairs<T>(multiplication<std::complex<T>>(with_samples(space, dim, frequencies), dim,
+                                                    eigenvalues(filter, centre, n, frequencies)));
   }
   // The filter spreads beyond the samples into the zeros behind them, which the operator then drops.
   return product(adjoint(pad), product(adjoint(F), product(H, product(F, pad))));
 }
 
-}  // namespace
-
-template <Scalar T>
-OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vector<double>& filter,
-                                   Index centre) {
-  return convolve<T>(space, dim, static_cast<Index>(filter.size()), centre, [&](const Eigenvalues& of) {
-    return [values = of.of(filter)](Index) -> const std::vector<Complex>& { return values; };
-  });
-}
-
-template <Scalar T>
-OperatorPtr<T> fourier_convolution(const Space& space, int dim, Index length, const LineFilter& filter_of,
-                                   Index centre) {
-  return convolve<T>(space, dim, length, centre, [&](const Eigenvalues& of) {
-    return [&filter_of, &of, filter = std::vector<double>(at(length))](Index line) mutable {
-      std::fill(filter.begin(), filter.end(), 0.0);
-      filter_of(line, filter);
-      return of.of(filter);
-    };
-  });
-}
-
-#define GRIDLOPS_INSTANTIATE(T)                                                                      \
-  template OperatorPtr<T> fourier_convolution(const Space&, int, const std::vector<double>&, Index); \
-  template OperatorPtr<T> fourier_convolution(const Space&, int, Index, const LineFilter&, Index);
+#define GRIDLOPS_INSTANTIATE(T) \
+  template OperatorPtr<T> fourier_convolution(const Space&, int, const std::vector<double>&, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -249,7 +249,7 @@ def check_wavelets(suite, made, own):
         m, r = m + alpha * p, r - alpha * q
         s = adjoint(r)
         p = s + np.sum(s * s) / gamma * p
-    for ranks, words in ((1, []), (3, []), (4, ["--cut", "traces"])):
+    for ranks, words in ((1, []), (3, []), (4, ["--cut", "traces"]), (1, ["--cut", "samples"]), (6, ["--cut", "samples"])):
         suite.succeeded(suite.run("poststack", *own, "--wavelet", "wavelets.npy", *words, "--iterations", 8, "--save", "own", "--quiet",
                                   ranks=ranks))
         suite.close(np.load(suite.folder / "own/inverted.npy"), m, 1e-8, "a wavelet for each trace on", ranks, words)
@@ -273,7 +273,6 @@ def check_own_data(suite):
     np.save(suite.folder / "even.npy", np.ones(4))
     np.save(suite.folder / "section.npy", made["data"][0])
     for words, status, text in [([*own[:2], *wavelet], 2, "--data requires --background"), ([*own[2:], *wavelet], 2, "--background requires --data"),
-                                ([*own, "--wavelet", "wavelets.npy", "--cut", "samples"], 2, "--cut samples divides traces"),
                                 ([*own, "--wavelet", "made/data.npy"], 65, "wavelets of the traces of made/data.npy are 3 x 5 of f64"),
                                 (own, 2, "--data requires --wavelet"), ([*own[:3], "flat.npy", *wavelet], 65, "an impedance is 0"),
                                 ([*own[:3], "section.npy", *wavelet], 65, "lines x traces x samples, but is 5 x 40"),
