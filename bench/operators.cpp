@@ -26,9 +26,8 @@ namespace {
 /// The operators on arrays, with the sizes of the use cases that need them.
 const std::vector<std::string>& operator_names() {
   static const std::vector<std::string> names{
-      "derivative",       "laplacian",          "gradient",    "convolution",   "nonstationary",
-      "line-convolution", "line-nonstationary", "restriction", "interpolation", "matrix",
-      "fourier",          "fredholm",           "kirchhoff"};
+      "derivative",  "laplacian",     "gradient", "convolution", "nonstationary", "wavelets", "filters",
+      "restriction", "interpolation", "matrix",   "fourier",     "fredholm",      "kirchhoff"};
   return names;
 }
 
@@ -114,7 +113,7 @@ Subject<double> on_section(const Grid& grid, const std::string& name) {
 
 /// The same array with a wavelet for each trace, or two of its lines with one for each trace and sample.
 Subject<double> by_lines(const Grid& grid, const std::string& name) {
-  const bool has_rows = name == "line-nonstationary";
+  const bool has_rows = name == "filters";
   const Index lines = has_rows ? 2 : section[0], samples = section[2];
   const Space space = array_space(grid, {lines, section[1], samples}, 0);
   const std::vector<double> wavelet(41, 1.0);
@@ -276,7 +275,7 @@ ExitStatus operators(Communicator& world, const OperatorArguments& arguments) {
       measure(writer, meter, grid, migration(grid), arguments);
     } else if (name == "restriction" || name == "interpolation" || name == "matrix") {
       measure(writer, meter, grid, sampling(grid, name), arguments);
-    } else if (name == "line-convolution" || name == "line-nonstationary") {
+    } else if (name == "wavelets" || name == "filters") {
       measure(writer, meter, grid, by_lines(grid, name), arguments);
     } else {
       measure(writer, meter, grid, on_section(grid, name), arguments);

@@ -160,7 +160,8 @@ def check_operators(suite):
     results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
     section = 20 * 267 * 550  # lines, traces, samples, and what a product with a column takes for each of them
     flops = {"derivative": 6 * section, "laplacian": 18 * section, "gradient": 12 * section, "convolution": 82 * section,
-             "nonstationary": 82 * section, "line-convolution": 82 * section, "line-nonstationary": 82 * 2 * 267 * 550, "restriction": 0, "interpolation": None, "matrix": 2 * 64 * section,
+             "nonstationary": 82 * section, "wavelets": 82 * section, "filters": 82 * 2 * 267 * 550,
+             "restriction": 0, "interpolation": None, "matrix": 2 * 64 * section,
              "fourier": 2.5 * 1599 * math.log2(1599) * 121, "fredholm": 8 * 400 * 201 * 121, "kirchhoff": None}
     found = sorted((result["operator"], result["nrhs"], result["adjoint"]) for result in results)
     suite.check(found == sorted(itertools.product(flops, [1, 2], [False, True])), "combinations", found)

@@ -54,10 +54,11 @@ class BandLines {
     A_.alike = intersect(A_.alike, {band.head(), band.size() - band.head() - band.tail()});
     return A_.alike.size > 0;
   }
-  void set(Index place, const Band& band) {
+  template <class Element>
+  void set(Index place, const Element& element) {
     if (staged_.empty()) staged_.resize(at(bands_ * A_.sets() * A_.width));
     const Index slice = place / A_.apart(), neighbour = place % A_.apart();
-    A_.fill(staged_.data() + A_.place_of(slice, A_.rows.begin, neighbour), band);
+    A_.fill(staged_.data() + A_.place_of(slice, A_.rows.begin, neighbour), element);
     if (place + 1 < bands_) return;
     A_.is_finite =
         std::all_of(staged_.begin(), staged_.end(), [](Real<T> weight) { return std::isfinite(weight); });
@@ -99,7 +100,7 @@ struct ProductPair {
 };
 template <Scalar T, class BandOf>
 ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape, const Lines& lines,
-                              const BandOf& band_of) {
+                             const BandOf& band_of) {
   BandLines<T> forward(shape, lines), adjoint(shape.transposed(), lines);
   bool are_alike = lines.rows.size > 0;
   for (std::size_t k = 0; k < lines.bands.size() && are_alike; ++k) {
@@ -110,7 +111,7 @@ ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape
   for (std::size_t k = 0; k < lines.bands.size() && lines.rows.size > 0; ++k) {
     const Band& band = band_of(lines.bands[k]);
     forward.set(static_cast<Index>(k), band);
-    adjoint.set(static_cast<Index>(k), band.transposed());
+    adjoint.set(static_cast<Index>(k), [&](Index i, Index j) { return band(j, i); });
   }
   return {{space, space, dim, shape, std::move(forward)},
           {space, space, dim, shape.transposed(), std::move(adjoint)}};
