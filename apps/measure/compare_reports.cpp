@@ -158,7 +158,9 @@ std::vector<ReportRow> rows(bool hashed) {
           plain("seconds: compute", "/seconds/compute"),
           plain("seconds: write", "/seconds/write"),
           slowest("seconds waiting, most", "/seconds_waiting"),
-          slowest("received, most", "/bytes_received")};
+          slowest("received, most", "/bytes_received"),
+          slowest("memory planned, most", "/memory_bytes/planned"),
+          slowest("memory, most", "/memory_bytes/peak")};
 }
 
 /// Leaves out rows in which no report has a value; marks those in which reports differ by "*".

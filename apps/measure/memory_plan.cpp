@@ -107,7 +107,9 @@ class RankPlan {
 
 }  // namespace
 
-Index memory_of_first_rank(const PlannedSolve& plan) { return RankPlan(plan, 0, 0).bytes()[in_all]; }
+Index memory_of_rank(const PlannedSolve& plan, int row, int col) {
+  return RankPlan(plan, row, col).bytes()[in_all];
+}
 
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,
                         std::span<const Index> most) {

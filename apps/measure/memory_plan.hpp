@@ -27,9 +27,9 @@ struct PlannedSolve {
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
 };
 
-/// The bytes that the rank at (0, 0) of the grid needs. That rank has the largest part of everything that
-/// ranks divide.
-Index memory_of_first_rank(const PlannedSolve& plan);
+/// The bytes that the rank at (row, col) of the grid needs. The one at (0, 0) has the largest part of
+/// everything that ranks divide.
+Index memory_of_rank(const PlannedSolve& plan, int row, int col);
 
 /// A table of bytes, each with a name, on the ranks with the least and the most.
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,

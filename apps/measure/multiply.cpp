@@ -123,22 +123,22 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
                              .rows = arguments.adjoint ? shape.cols : shape.rows,
                              .cols = shape.nrhs,
                              .dimensions = files.X.dimensions};
-  write_report(
-      world, common.report,
-      {.command = "multiply",
-       .grid = grid->shape(),
-       .shape = shape,
-       .device = common.device,
-       .transport = transport_of(*grid),
-       .product = RunFacts::Product{algorithm, Storage::columns, calibration.source_of_choices(shape.type)},
-       .prediction = RunFacts::Prediction{"product", machine.source, predicted},
-       .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",
-       .options = {{"adjoint", arguments.adjoint}, {"panel", common.panel}},
-       .files = {{"--matrix", common.matrix, files.A},
-                 {"--input", arguments.input, files.X},
-                 {"--output", arguments.output, product}},
-       .hashes = common.hashes},
-      measured, nullptr);
+  write_report(world, common.report,
+               {.command = "multiply",
+                .grid = grid->shape(),
+                .shape = shape,
+                .device = common.device,
+                .transport = transport_of(*grid),
+                .product = RunFacts::Product{algorithm, Storage::columns},
+                .choices = calibration.source_of_choices(shape.type),
+                .prediction = RunFacts::Prediction{"product", machine.source, predicted},
+                .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",
+                .options = {{"adjoint", arguments.adjoint}, {"panel", common.panel}},
+                .files = {{"--matrix", common.matrix, files.A},
+                          {"--input", arguments.input, files.X},
+                          {"--output", arguments.output, product}},
+                .hashes = common.hashes},
+               measured, nullptr);
   if (world.rank() == 0) {
     print(inputs_common.promotions);
     if (!not_finite.empty()) warn(fmt::format("{} holds NaN or infinity{}", arguments.output, not_finite));

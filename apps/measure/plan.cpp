@@ -67,7 +67,7 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
                                                                                          : product->range(),
                      .domain = product->domain(),
                      .storage = iteration.storage};
-  return memory_of_first_rank(solve);
+  return memory_of_rank(solve, 0, 0);
 }
 
 /// The plan for a request on one grid.

@@ -2,6 +2,7 @@
 #include "measure/report.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -29,7 +30,15 @@ struct AllMeasurements {
   std::vector<double> seconds_waiting;
   double predicted_part_seconds = -1;  ///< of the slowest rank
   std::vector<Index> predicted_bytes_received, counted_bytes_received;
+  std::vector<Index> planned_bytes, peak_bytes;
 };
+
+/// The most memory that this process has had.
+Index peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return Index{usage.ru_maxrss} * 1024;
+}
 
 AllMeasurements collect(Communicator& world, const Measurements& mine) {
   AllMeasurements all;
@@ -50,6 +59,8 @@ AllMeasurements collect(Communicator& world, const Measurements& mine) {
   all.predicted_part_seconds = slowest[0];
   all.predicted_bytes_received = gather(mine.predicted_bytes_received);
   all.counted_bytes_received = gather(mine.counted_bytes_received);
+  all.planned_bytes = gather(mine.planned_bytes);
+  all.peak_bytes = gather(peak_bytes());
   return all;
 }
 
@@ -85,13 +96,15 @@ Json json_of(const GuardAlarm& alarm) {
           {"limit", alarm.limit}};
 }
 
+/// The bytes of all ranks; null if those of one are negative, which means unknown.
+Json known(const std::vector<Index>& bytes) {
+  return std::any_of(bytes.begin(), bytes.end(), [](Index count) { return count < 0; }) ? Json()
+                                                                                        : Json(bytes);
+}
+
 /// The model's figures next to the measured and counted ones; null if unknown.
 Json json_of(const RunFacts::Prediction& prediction, const AllMeasurements& all) {
   const double measured = all.predicted_part_seconds;
-  const auto known = [](const std::vector<Index>& bytes) {
-    return std::any_of(bytes.begin(), bytes.end(), [](Index count) { return count < 0; }) ? Json()
-                                                                                          : Json(bytes);
-  };
   return {
       {"per", prediction.per},
       {"machine", prediction.machine},
@@ -123,13 +136,14 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
                 {"write", all.seconds[3]}}},
               {"bytes_sent", all.bytes_sent},
               {"bytes_received", all.bytes_received},
-              {"seconds_waiting", all.seconds_waiting}};
+              {"seconds_waiting", all.seconds_waiting},
+              {"memory_bytes", {{"planned", known(all.planned_bytes)}, {"peak", all.peak_bytes}}}};
   if (facts.product) {
     report["algorithm"] = name_of(facts.product->algorithm);
     report["storage"] = name_of(facts.product->storage);
     report["own_kernels"] = own_kernels();
-    report["choices"] = facts.product->choices;
   }
+  report["choices"] = facts.choices;
   report.update(record);
   if (!facts.problem.empty()) report["problem"] = facts.problem;
   report["options"] = facts.options.is_null() ? Json::object() : facts.options;

@@ -29,9 +29,9 @@ struct RunFacts {
   struct Product {
     Algorithm algorithm = Algorithm::automatic;
     Storage storage = Storage::columns;
-    std::string choices;  ///< the source of choices between kernels, storages and passes
   };
   std::optional<Product> product{};
+  std::string choices{};  ///< the source of choices between kernels, storages and passes
   /// The model's figures for each product, or for an iteration with all columns.
   struct Prediction {
     std::string per;      ///< "product" or "iteration"
@@ -71,6 +71,7 @@ struct Measurements {
   // For one of the predicted parts; negative if unknown.
   double predicted_part_seconds = -1;
   Index predicted_bytes_received = -1, counted_bytes_received = -1;
+  Index planned_bytes = -1;  ///< of memory; negative if it was not planned
 
   /// Runs work on a rank of the grid until its results are complete, and records its time, traffic and waits.
   void compute(const ProcessGrid& grid, const std::function<void()>& work);

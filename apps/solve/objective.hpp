@@ -24,6 +24,11 @@ class Objective final : public SolveObserver {
     if (L_ != nullptr) Lx_ = allocate_matrix<T>(models.grid, L_->range().layout(1));
   }
 
+  /// The bytes that it takes on this rank, for this L and these models.
+  static Index bytes(const OperatorPtr<T>& L, const Space& models) {
+    return (models.local_rows() + (L == nullptr ? 0 : L->range().local_rows())) * Index{sizeof(T)};
+  }
+
   bool step(const IterationInfo& info) override {
     info.iterate.copy_to(x_);
     if (L_ != nullptr) L_->apply(T(1), x_, T(0), Lx_);

@@ -43,27 +43,36 @@ OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
+/// The plan of the run. Takes no memory.
 template <Scalar T>
-void print_plan(const SolveTask& task) {
+PlannedSolve plan_of(const SolveTask& task) {
   const Layout layout = layout_of_matrix(task);
-  const Range rows = layout.row_range(*task.grid, 0, 0), cols = layout.col_range(*task.grid, 0, 0);
-  // Only the shape matters; the matrix has no memory.
-  DistMatrix<T> A(task.grid, layout, MatrixView<T>(nullptr, rows.size, cols.size));
-  const OperatorPtr<T> product = make_product(task, std::move(A));
+  const OperatorPtr<T> product = make_product(task, planned_matrix<T>(task.grid, layout));
   const OperatorPtr<T> op = make_operator(task, product);
-  const auto space_at = [&](int row, int col) {
+  const auto space_at = [&task, op](int row, int col) {
     const SweepArguments& sweep = task.arguments.sweep;
     const Index all = std::min(op->rows(), op->cols());
     const Index vectors = sweep.space_dimension > 0 ? std::min(sweep.space_dimension, all) : all;
     const Index columns = task.shape.nrhs + (sweep.rule == DampingRule::gcv ? 1 : 0);
     return solution_space_bytes(*op, columns, vectors, row, col);
   };
-  print(plan_text({task.arguments.solver, task.iteration.algorithm, task.shape, task.arguments.product.panel,
-                   task.arguments.options.batch, task.iteration.one_pass, task.arguments.is_damped(),
-                   task.X0.has_value() || task.sweep.in_space, is_scaled(task.arguments),
-                   !task.arguments.variances.empty(), task.arguments.options.guard > 0, layout,
-                   product->range(), op->range(), op->domain(), task.iteration.storage,
-                   task.sweep.in_space ? space_at : std::function<Index(int, int)>()}));
+  return {task.arguments.solver,
+          task.iteration.algorithm,
+          task.shape,
+          task.arguments.product.panel,
+          task.arguments.options.batch,
+          task.iteration.one_pass,
+          task.arguments.is_damped(),
+          task.X0.has_value() || task.sweep.in_space,
+          is_scaled(task.arguments),
+          !task.arguments.variances.empty(),
+          task.arguments.options.guard > 0,
+          layout,
+          product->range(),
+          op->range(),
+          op->domain(),
+          task.iteration.storage,
+          task.sweep.in_space ? space_at : std::function<Index(int, int)>()};
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -277,6 +286,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
   measured.predicted_part_seconds = times->median();
   note_bytes(task, *received, measured);
+  measured.planned_bytes = memory_of_rank(plan_of<T>(task), grid->my_row(), grid->my_col());
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
   if (arguments.bounds_errors()) {
@@ -367,7 +377,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
 
   if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task) + task.promotions);
   if (arguments.dry_run) {
-    if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print_plan<T>(task); });
+    if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print(plan_text(plan_of<T>(task))); });
     return ExitStatus::done;
   }
   Solved solved;
@@ -377,7 +387,8 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
     });
   });
   const SolveReport& report = solved.report;
-  if (!grid.is_member()) measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0};
+  if (!grid.is_member())
+    measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0, .planned_bytes = 0};
   write_history(world, arguments.history, report);
   if (task.sweep.in_space) {
     tell_space(world, arguments, solved.space.value_or(SpaceSweep()));

@@ -52,14 +52,16 @@ std::vector<CLI::Option*> define_impedance(Options& options, ImpedanceArguments&
           options.whole("--decimate", arguments.decimate, "D", 1, "Takes every D-th trace [3]")};
 }
 
-Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments)
+Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments,
+                     bool is_planned)
     : arguments_(arguments) {
   const std::string& path = arguments.model;
   if (!path.empty()) {
-    Table table = read_table(grid, path);
-    arguments_.samples = table.rows;
-    arguments_.traces = table.cols;
-    section_ = std::move(table.values);
+    const MatrixHeader header = read_table_header(grid->comm(), path);
+    arguments_.samples = header.rows;
+    arguments_.traces = header.cols;
+    bytes_ = header.rows * header.cols * Index{sizeof(double)};
+    if (!is_planned) section_ = read_table(grid, path).values;
     for (double& element : section_) {
       if (!(element > 0))
         throw InputError(fmt::format("{}: an impedance is {}; all must be finite and > 0", path, element));

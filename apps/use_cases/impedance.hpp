@@ -23,11 +23,15 @@ std::vector<CLI::Option*> define_impedance(Options& options, ImpedanceArguments&
 /// m = log(acoustic impedance), an array of lines × traces × samples (of depth or time).
 class Impedance {
  public:
-  /// If the model is a file, reads it on all members of the grid (collective over the grid). Throws
-  /// InputError on all members.
-  Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments);
+  /// If the model is a file, reads it on all members of the grid (collective over the grid); if this is only
+  /// a plan, only its header. Throws InputError on all members.
+  Impedance(const std::shared_ptr<const ProcessGrid>& grid, const ImpedanceArguments& arguments,
+            bool is_planned);
 
   const Space& space() const { return space_; }
+  /// What a section in a file takes on each rank, and while it is read.
+  Index bytes() const { return bytes_; }
+  Index bytes_at_reading() const { return 3 * bytes_; }
   template <Scalar T>
   DistMatrix<T> model() const;
 
@@ -36,6 +40,7 @@ class Impedance {
 
   ImpedanceArguments arguments_;  // with the sizes of the section in the file
   std::vector<double> section_;   // samples × all traces, column-major
+  Index bytes_ = 0;               // of it
   Space space_;
 };
 

@@ -34,6 +34,19 @@ class IndependentFrequencies {
     alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
   }
 
+  /// What the kernel takes on this rank, and the solves of its frequencies, one after the other.
+  SolveBytes bytes() const {
+    SolveBytes bytes;
+    if (own_.size > 0) {
+      const Space kernel = slice_space();
+      bytes = solve_weighted_bytes(arguments_.common.solver,
+                                   fredholm<T>(kernel, planned_matrix<T>(alone_, kernel.layout(1))), weights_,
+                                   arguments_.sources);
+    }
+    bytes.operators += slices_.size() * static_cast<Index>(sizeof(T));
+    return bytes;
+  }
+
   SolveReport solve(const DistMatrix<T>& data, DistMatrix<T>& model, SolveOptions options) {
     options.observers.clear();
     if (!arguments_.common.tolerance) options.tolerance.reset();
@@ -48,10 +61,12 @@ class IndependentFrequencies {
   std::vector<std::vector<double>> take_costs() { return std::move(costs_); }
 
  private:
+  Space slice_space() const { return array_space(alone_, {1, arguments_.nx, arguments_.ny}, 0); }
+
   SolveReport solve_one(Index f, const DistMatrix<T>& data, DistMatrix<T>& model,
                         const SolveOptions& options) const {
     const Index nx = arguments_.nx, ny = arguments_.ny;
-    const Space kernel = array_space(alone_, {1, nx, ny}, 0);
+    const Space kernel = slice_space();
     DistMatrix<T> slice(alone_, kernel.layout(1));  // a copy, which the operator may store as it likes
     alone_->backend()->template kernels<T>().copy(slices_.row_block({f * nx * ny, nx * ny}), slice.local());
     const OperatorPtr<T> A = fredholm<T>(kernel, std::move(slice));

@@ -160,15 +160,6 @@ OperatorPtr<T> make_demigration(const LsmArguments& arguments,
       {arguments.interval, wavelet, centre, std::move(survey.ends)}, std::move(options));
 }
 
-/// Generated data have a model.
-template <Scalar T>
-void plan(UseCase& run, const LinearOperator<T>& A, bool own) {
-  InversionMemory memory;
-  memory.arrays =
-      ((own ? 1 : 2) * A.domain().local_rows() + A.range().local_rows()) * static_cast<Index>(sizeof(T));
-  run.plan(A, 1, false, memory);
-}
-
 /// Takes the sizes and the type of the user's own data (collective over world).
 void read_own_sizes(Communicator& world, LsmArguments& arguments) {
   std::vector<const char*> dimensions{"sources", "receivers", "samples"};
@@ -194,7 +185,11 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
       {{"--data", arguments.data}, {"--geometry", arguments.geometry}, {"--wavelet", arguments.wavelet}});
   return run.run([&]<Scalar T>() {
     const OperatorPtr<T> A = make_demigration<T>(arguments, run.grid());
-    if (run.is_dry()) return plan(run, *A, own);
+    // Generated data have a model.
+    const Index elements = (own ? 1 : 2) * A->domain().local_rows() + A->range().local_rows();
+    if (run.plan({.solve = solve_bytes(arguments.common.solver, *A, 1),
+                  .arrays = elements * static_cast<Index>(sizeof(T))}))
+      return;
     DistMatrix<T> model;  // of generated data
     DistMatrix<T> image = allocate_matrix<T>(run.grid(), A->domain().layout(1));
     DistMatrix<T> data = own ? read_own_array<T>(arguments.data, A->range())
@@ -280,7 +275,6 @@ Action define_lsm(Options& options) {
         options.whole("--samples", arguments->samples, "N", 2, "Samples of a trace [651]")})
     generated->excludes(data);
   define_use_case(options, arguments->common);
-  define_dry_run(options, arguments->common);
   options.examples({"mpirun -n 4 gridlops lsm --save lsm --cost lsm/cost.txt",
                     "gridlops lsm --solver lsqr --iterations 20 --dtype f32",
                     "mpirun -n 4 gridlops lsm --data shots.npy --geometry positions.npy --interval 0.004 "

@@ -30,14 +30,19 @@ void require_real(ScalarType type, const std::string& path) {
 
 }  // namespace
 
-Table read_table(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path) {
-  const MatrixHeader header = read_matrix_header(grid->comm(), path);
+MatrixHeader read_table_header(Communicator& comm, const std::string& path) {
+  const MatrixHeader header = read_matrix_header(comm, path);
   require_real(header.type, path);
+  if (header.rows == 0 || header.cols == 0)
+    throw InputError(fmt::format("{} has no elements: {} x {}", path, header.rows, header.cols));
+  return header;
+}
+
+Table read_table(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path) {
+  const MatrixHeader header = read_table_header(grid->comm(), path);
   Table table{header.rows, header.cols,
               header.type == ScalarType::f32 ? read_whole<float>(grid, path, header)
                                              : read_whole<double>(grid, path, header)};
-  if (table.values.empty())
-    throw InputError(fmt::format("{} has no elements: {} x {}", path, table.rows, table.cols));
   for (const double value : table.values)
     if (!std::isfinite(value)) throw InputError(fmt::format("{}: an element is {}", path, value));
   return table;

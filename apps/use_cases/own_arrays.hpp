@@ -20,8 +20,11 @@ struct Table {
 
   double operator()(Index i, Index j) const { return values[static_cast<std::size_t>(i + j * rows)]; }
 };
-/// Reads the table in a file of real numbers (collective over the grid). Throws InputError on all members if
-/// the elements are complex, or not finite.
+/// The header of a table (collective over comm). Throws InputError on all ranks if its elements are complex,
+/// or if it has none.
+MatrixHeader read_table_header(Communicator& comm, const std::string& path);
+/// Reads the table in a file of real numbers (collective over the grid). Throws InputError on all members,
+/// also if an element is not finite.
 Table read_table(const std::shared_ptr<const ProcessGrid>& grid, const std::string& path);
 
 /// A wavelet in a file, a vector of odd length, whose middle is time 0. Otherwise as read_table().

@@ -77,6 +77,20 @@ inline void append(SolveReport& all, const SolveReport& part, Index first) {
   }
 }
 
+/// What solve_weighted() takes on this rank, as solve_bytes() says it.
+template <Scalar T>
+SolveBytes solve_weighted_bytes(Solver solver, const OperatorPtr<T>& A, const Table& weights, Index shots,
+                                const SolveOptions& options = {}) {
+  if (weights.values.empty()) return solve_bytes(solver, *A, shots, options);
+  Index most = 0;
+  for (Index first = 0, equal = 0; first < shots; first += equal)
+    most = std::max(most, equal = equally_weighted(weights, first, shots));
+  const OperatorPtr<T> W = diagonal<T>(A->range(), planned_matrix<T>(A->range().grid, A->range().layout(1)));
+  SolveBytes bytes = solve_bytes(solver, *product(W, A), most, options);
+  bytes.vectors += A->range().local_rows() * most * static_cast<Index>(sizeof(T));  // their data
+  return bytes;
+}
+
 /// Minimises ‖W(A x − b)‖² for every shot, where W multiplies the data of a pair by its weight (collective
 /// over the grid). All columns of a solver share one operator, so shots with other weights than the one
 /// before begin a run of their own. Norms in the report are those of the weighted problem. Data of A are

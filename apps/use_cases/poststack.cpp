@@ -51,40 +51,60 @@ OperatorPtr<T> poststack_modelling(const Space& space, const std::vector<double>
                           product(convolution(samples, wavelet, centre), first_derivative(samples)));
 }
 
-/// The same with a wavelet of its own for each trace, in a file.
-template <Scalar T>
-OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavelets, Index length) {
+/// The arrays of so many samples of a wavelet of each trace.
+Space space_of_wavelets(const Space& space, Index length) {
   const Dims& dims = space.dims;
   const bool has_whole_traces = dims.cut(2).parts() == 1;  // otherwise all ranks have parts of all
-  const Space own = array_space(space.grid, Dims({dims.cut(0), dims.cut(1), Partition::balanced(length, 1)}),
-                                has_whole_traces ? space.rows.axis : Axis::uncut);
-  const DistMatrix<T> read = read_own_array<T>(wavelets, own);
-  std::vector<T> samples(static_cast<std::size_t>(read.local().size()));
-  space.grid->backend()->download(read.local().data, samples.data(),
-                                  read.local().size() * static_cast<Index>(sizeof(T)));
-  const Box box = own.local_box();
+  return array_space(space.grid, Dims({dims.cut(0), dims.cut(1), Partition::balanced(length, 1)}),
+                     has_whole_traces ? space.rows.axis : Axis::uncut);
+}
+
+/// The same with a wavelet of its own for each trace, in a file. is_planned: without memory.
+template <Scalar T>
+OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavelets, Index length,
+                                   bool is_planned) {
+  const Dims& dims = space.dims;
   const Index centre = length / 2;
-  const LineBands convolutions{length - 1 - centre, centre, [&](Index trace) {
-                                 const Index line = trace / dims.size(1) - box[0].begin,
-                                             place = trace % dims.size(1) - box[1].begin;
-                                 const auto first = samples.begin() + (line * box[1].size + place) * length;
-                                 return convolution(dims.size(2), {first, first + length}, centre);
-                               }};
+  LineBands convolutions{length - 1 - centre, centre, {}};
+  std::vector<T> samples;
+  if (!is_planned) {
+    const Space own = space_of_wavelets(space, length);
+    const DistMatrix<T> read = read_own_array<T>(wavelets, own);
+    samples.resize(static_cast<std::size_t>(read.local().size()));
+    space.grid->backend()->download(read.local().data, samples.data(),
+                                    read.local().size() * static_cast<Index>(sizeof(T)));
+    convolutions.of = [&, box = own.local_box()](Index trace) {
+      const Index line = trace / dims.size(1) - box[0].begin, place = trace % dims.size(1) - box[1].begin;
+      const auto first = samples.begin() + (line * box[1].size + place) * length;
+      return convolution(dims.size(2), {first, first + length}, centre);
+    };
+  }
   return product(band_operator<T>(space, 2, convolutions),
                  band_operator<T>(space, 2, first_derivative(dims.size(2))));
 }
 
-/// Smooths m, without a shift, along lines, traces and samples, except along dimensions that are too short.
+/// Smooth arrays, without a shift, along lines, traces and samples, except along dimensions that are too
+/// short.
 template <Scalar T>
-DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
-  DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
+std::vector<OperatorPtr<T>> smoothing(const Space& space) {
+  std::vector<OperatorPtr<T>> operators;
   const Index lengths[] = {5, 30, 20};
   for (int dim = 0; dim < 3; ++dim) {
     const Index length = lengths[dim], samples = space.dims.size(dim);
-    if (samples <= 3 * length) continue;  // like SciPy's filtfilt, which extends this far
-    band_operator<T>(space, dim, box_smoothing(samples, length))->apply(T(1), x, T(0), y);
+    if (samples > 3 * length)  // like SciPy's filtfilt, which extends this far
+      operators.push_back(band_operator<T>(space, dim, box_smoothing(samples, length)));
+  }
+  return operators;
+}
+
+template <Scalar T>
+DistMatrix<T> smoothed(const Space& space, const DistMatrix<T>& m) {
+  DistMatrix<T> x = m.clone(), y = allocate_matrix<T>(space.grid, m.layout());
+  for (const OperatorPtr<T>& S : smoothing<T>(space)) {
+    S->apply(T(1), x, T(0), y);
     std::swap(x, y);
   }
+  release_scratch(*space.grid);
   return x;
 }
 
@@ -98,50 +118,103 @@ void note_options(UseCase& run, const PoststackArguments& arguments) {
   run.option("inner", arguments.inner);
 }
 
-/// Inverts from the current m.
 template <Scalar T>
-void invert(UseCase& run, const PoststackArguments& arguments, const Space& space, const OperatorPtr<T>& G,
-            const DistMatrix<T>& d, DistMatrix<T>& m) {
-  const Regularizer<T> roughness{laplacian<T>(space, {{0}, {1}, {2}}), std::sqrt(arguments.weight)};
-  const OperatorPtr<T> gradients = gradient<T>(space, {1, 1, 1}, Derivative::Kind::forward);
-  const ProximalPtr<T> variation = threshold_penalty<T>(Threshold::soft, arguments.sigma);
-  std::shared_ptr<Objective<T>> objective;
-  run.solve({G->rows(), G->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
-    options.initial_guess = true;
-    NormalEquationsTerms<T> normal_terms;
-    normal_terms.regularizers = {roughness};
-    RegularizedTerms<T> terms;
-    terms.solver = arguments.common.solver;
-    switch (arguments.kind()) {
+Index bytes_of_arrays(const Space& space, Index count) {
+  return count * space.local_rows() * static_cast<Index>(sizeof(T));
+}
+
+/// The inversion of data d = G m, from the current m.
+template <Scalar T>
+class PoststackInversion {
+ public:
+  PoststackInversion(const PoststackArguments& arguments, const Space& space, OperatorPtr<T> G)
+      : arguments_(arguments), space_(space), G_(std::move(G)) {
+    const Regularizer<T> roughness{laplacian<T>(space, {{0}, {1}, {2}}), std::sqrt(arguments.weight)};
+    normal_terms_.regularizers = {roughness};
+    if (arguments.kind() == Regularization::stacked) terms_.regularizers = {roughness};
+    terms_.solver = arguments.common.solver;
+  }
+
+  const LinearOperator<T>& G() const { return *G_; }
+
+  /// Adds what this takes to what its caller has, and calls run.plan().
+  bool plan(UseCase& run, InversionMemory memory) const {
+    switch (arguments_.kind()) {
       case Regularization::normal_equations:
-        return normal_equations_inversion(G, d, m, normal_terms, options);
+        memory.solve = normal_equations_inversion_bytes(G_, 1, normal_terms_);
+        return run.plan(memory, name_of(Solver::cg));
       case Regularization::tv:
-        if (!arguments.common.cost.empty())
-          options.observers.push_back(objective =
-                                          std::make_shared<Objective<T>>(variation, 1, gradients, space));
-        return admm(G, gradients, variation, d, m,
-                    {.common = options, .tau = arguments.tau, .inner_iterations = arguments.inner});
+        memory.solve = admm_bytes(G_, gradients_, variation_, 1);
+        if (has_costs()) memory.arrays += Objective<T>::bytes(gradients_, space_);
+        return run.plan(memory, "admm");
       case Regularization::stacked:
-        terms.regularizers = {roughness};
-        break;
       case Regularization::none:
         break;
     }
-    return regularized_inversion(G, d, m, terms, options);
-  });
-  if (objective != nullptr) run.set_costs(objective->costs());
+    memory.solve = regularized_inversion_bytes(G_, 1, terms_);
+    return run.plan(memory);
+  }
+
+  void invert(UseCase& run, const DistMatrix<T>& d, DistMatrix<T>& m) const {
+    std::shared_ptr<Objective<T>> objective;
+    run.solve({G_->rows(), G_->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
+      options.initial_guess = true;
+      switch (arguments_.kind()) {
+        case Regularization::normal_equations:
+          return normal_equations_inversion(G_, d, m, normal_terms_, options);
+        case Regularization::tv:
+          if (has_costs())
+            options.observers.push_back(
+                objective = std::make_shared<Objective<T>>(variation_, 1, gradients_, space_));
+          return admm(G_, gradients_, variation_, d, m,
+                      {.common = options, .tau = arguments_.tau, .inner_iterations = arguments_.inner});
+        case Regularization::stacked:
+        case Regularization::none:
+          break;
+      }
+      return regularized_inversion(G_, d, m, terms_, options);
+    });
+    if (objective != nullptr) run.set_costs(objective->costs());
+  }
+
+ private:
+  bool has_costs() const { return !arguments_.common.cost.empty(); }
+
+  const PoststackArguments& arguments_;
+  const Space& space_;
+  const OperatorPtr<T> G_, gradients_ = gradient<T>(space_, {1, 1, 1}, Derivative::Kind::forward);
+  const ProximalPtr<T> variation_ = threshold_penalty<T>(Threshold::soft, arguments_.sigma);
+  NormalEquationsTerms<T> normal_terms_;
+  RegularizedTerms<T> terms_;
+};
+
+/// The model, the data and the inversion are there.
+template <Scalar T>
+InversionMemory memory_of_generated(const Impedance& impedance) {
+  const Space& space = impedance.space();
+  const Partition column = Partition::with_sizes({1});
+  InversionMemory memory{.arrays = bytes_of_arrays<T>(space, 3) + impedance.bytes(),
+                         .otherwise = impedance.bytes_at_reading()};
+  Index kept = 0, products = 0;
+  for (const OperatorPtr<T>& S : smoothing<T>(space)) {
+    kept += S->kept_bytes(column);
+    products = std::max(products, S->scratch_bytes(ProductKind::forward, column));
+  }
+  memory.otherwise = std::max(memory.otherwise, memory.arrays + kept + products);
+  return memory;
 }
 
 /// Generates data, and inverts them from a smoothed model.
 template <Scalar T>
 void invert_generated(UseCase& run, const PoststackArguments& arguments) {
-  const Impedance impedance(run.grid(), arguments.impedance);
+  const Impedance impedance(run.grid(), arguments.impedance, run.is_dry());
   const Space& space = impedance.space();
+  const PoststackInversion<T> inversion(arguments, space, poststack_modelling<T>(space, trace_wavelet()));
+  if (inversion.plan(run, memory_of_generated<T>(impedance))) return;
   const DistMatrix<T> model = impedance.model<T>();
   DistMatrix<T> m = smoothed(space, model);
-  const OperatorPtr<T> G = poststack_modelling<T>(space, trace_wavelet());
   DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
-  G->apply(T(1), model, T(0), d);
+  inversion.G().apply(T(1), model, T(0), d);
   run.save("model", space, model);
   run.save("background", space, m);
   run.save("data", space, d);
@@ -155,7 +228,7 @@ void invert_generated(UseCase& run, const PoststackArguments& arguments) {
     return column_norms(difference)[0] / norm;
   };
   if (norm > 0) run.figure("relative error of the background", error());
-  invert(run, arguments, space, G, d, m);
+  inversion.invert(run, d, m);
   run.save("inverted", space, m);
   if (norm > 0) run.figure("relative model error", error());
 }
@@ -164,6 +237,16 @@ void invert_generated(UseCase& run, const PoststackArguments& arguments) {
 template <Scalar T>
 void invert_own(UseCase& run, const PoststackArguments& arguments, const std::vector<Index>& sizes) {
   const Space space = array_space(run.grid(), sizes, arguments.impedance.cut);
+  const Index length = arguments.samples_of_wavelets;
+  const PoststackInversion<T> inversion(
+      arguments, space,
+      length > 0 ? modelling_by_traces<T>(space, arguments.wavelet, length, run.is_dry())
+                 : poststack_modelling<T>(space, read_wavelet(run.grid(), arguments.wavelet)));
+  InversionMemory memory{.arrays = bytes_of_arrays<T>(space, 2)};
+  if (length > 0)  // wavelets are read into arrays and copied, and the operator is made of a copy
+    memory.otherwise = bytes_of_arrays<T>(space_of_wavelets(space, length), 2) +
+                       2 * inversion.G().kept_bytes(Partition::with_sizes({1}));
+  if (inversion.plan(run, memory)) return;
   const DistMatrix<T> d = read_own_array<T>(arguments.data, space);
   DistMatrix<T> m = read_own_array<T>(arguments.background, space);
   attempt(run.grid()->comm(), [&] {
@@ -180,11 +263,7 @@ void invert_own(UseCase& run, const PoststackArguments& arguments, const std::ve
   });
   run.figure("norm of the background", column_norms(m)[0]);
   run.figure("norm of the data", column_norms(d)[0]);
-  const OperatorPtr<T> G =
-      arguments.samples_of_wavelets > 0
-          ? modelling_by_traces<T>(space, arguments.wavelet, arguments.samples_of_wavelets)
-          : poststack_modelling<T>(space, read_wavelet(run.grid(), arguments.wavelet));
-  invert(run, arguments, space, G, d, m);
+  inversion.invert(run, d, m);
   run.save("inverted", space, m);
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "solve/objective.hpp"
@@ -17,15 +19,33 @@ struct ReflectivityArguments {
   std::optional<double> step;
 };
 
+/// Models are the true one, and the inverted one, whose memory has the impedance before.
+template <Scalar T>
+InversionMemory memory_of(const Impedance& impedance, const SolveBytes& solve,
+                          const LinearOperator<T>& derivative, bool has_costs) {
+  const Space& space = impedance.space();
+  const Partition column = Partition::with_sizes({1});
+  InversionMemory memory{.solve = solve,
+                         .arrays = 3 * space.local_rows() * static_cast<Index>(sizeof(T)) + impedance.bytes(),
+                         .otherwise = impedance.bytes_at_reading()};
+  memory.solve.operators += derivative.kept_bytes(column);
+  memory.solve.products = std::max(solve.products, derivative.scratch_bytes(ProductKind::forward, column));
+  if (has_costs) memory.arrays += Objective<T>::bytes(nullptr, space);
+  return memory;
+}
+
 ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArguments& arguments) {
   UseCase run(world, "reflectivity", arguments.common, {world.size(), 1}, {"model", "data", "inverted"},
               {{"--model", arguments.impedance.model}});
   return run.run([&]<Scalar T>() {
-    const Impedance impedance(run.grid(), arguments.impedance);
+    const Impedance impedance(run.grid(), arguments.impedance, run.is_dry());
     const Space& space = impedance.space();
     const Index samples = space.dims.size(2);
     const OperatorPtr<T> derivative = band_operator<T>(space, 2, first_derivative(samples)),
                          A = band_operator<T>(space, 2, convolution(samples, trace_wavelet(), half_wavelet));
+    const Solver solver = arguments.common.solver;
+    const bool has_costs = !arguments.common.cost.empty();
+    if (run.plan(memory_of<T>(impedance, solve_bytes(solver, *A, 1), *derivative, has_costs))) return;
     DistMatrix<T> inverted = impedance.model<T>();
     DistMatrix<T> model = allocate_matrix<T>(run.grid(), inverted.layout()),
                   data = allocate_matrix<T>(run.grid(), inverted.layout());
@@ -37,7 +57,6 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
     run.figure("norm of the model", norm);
     run.figure("norm of the data", column_norms(data)[0]);
     const ProximalPtr<T> l1 = threshold_penalty<T>(Threshold::soft);
-    const Solver solver = arguments.common.solver;
     const bool gradient = solver == Solver::proximal_gradient;
     // FISTA's cost is PyLops', whose eps is twice the weight of its threshold.
     const auto objective =
@@ -45,13 +64,13 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
     run.solve({A->rows(), A->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
       options.lambda = arguments.sigma;
       options.step = arguments.step;
-      if (!arguments.common.cost.empty()) options.observers.push_back(objective);
+      if (has_costs) options.observers.push_back(objective);
       SolveReport report = solve(solver, *A, data, inverted, options, {.penalty = gradient ? l1 : nullptr});
       run.option("sigma", arguments.sigma);
       run.option("step", report.step);
       return report;
     });
-    if (!arguments.common.cost.empty()) run.set_costs(objective->costs());
+    if (has_costs) run.set_costs(objective->costs());
     run.save("inverted", space, inverted);
     inverted -= model;
     if (norm > 0) run.figure("relative model error", column_norms(inverted)[0] / norm);

@@ -18,6 +18,7 @@
 #include "gridlops/io/text_file.hpp"
 #include "measure/memory_plan.hpp"
 #include "solve/solve_progress.hpp"
+#include "subcommands.hpp"
 
 namespace gridlops::program {
 
@@ -67,9 +68,6 @@ void define_use_case(Options& options, UseCaseArguments& arguments, const std::v
   options.choice("--transport", arguments.transport, transports(), "What carries the data [auto]");
   options.choice("--device", arguments.device, words({"cpu", "gpu"}),
                  "Where vectors live and operators run [cpu]");
-}
-
-void define_dry_run(Options& options, UseCaseArguments& arguments) {
   options.flag("--dry-run", arguments.dry_run, "Says what memory each rank would take, and stops");
 }
 
@@ -101,6 +99,7 @@ std::vector<std::vector<double>> costs_of(const SolveReport& report) {
 UseCase::UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
                  const std::vector<std::string>& saved, const std::vector<NamedFile>& inputs)
     : world_(world), arguments_(arguments) {
+  calibration_ = calibration_for(world, facts_.shape, false, false);
   grid_ = make_grid(world, arguments.grid.value_or(shape), arguments.device, arguments.transport);
   facts_.command = command;
   facts_.grid = grid_->shape();
@@ -125,7 +124,8 @@ ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
   run_on_grid(world_, *grid_, work);
   measured_.setup_seconds += clock_.lap();
   if (is_dry()) return ExitStatus::done;
-  if (!grid_->is_member()) measured_ = {};
+  if (!grid_->is_member()) measured_ = {.planned_bytes = 0};
+  facts_.choices = calibration_.source_of_choices(facts_.shape.type);
   write_costs(world_, arguments_.cost, costs_);
   write_report(world_, arguments_.report, facts_, measured_, &report_);
   const bool talks = world_.rank() == 0;
@@ -165,33 +165,23 @@ void UseCase::solve(const ProductShape& shape,
   costs_ = costs_of(report_);
 }
 
-template <Scalar T>
-void UseCase::plan(const LinearOperator<T>& A, Index columns, bool one_pass, const InversionMemory& memory) {
+bool UseCase::plan(const InversionMemory& memory, const char* method) {
   constexpr std::array<const char*, 6> labels{"kernel, or tables",        "models and data",
                                               "solver's vectors",         "products",
                                               "in all, in the inversion", "in all, before it or after it"};
-  const Partition cut = Partition::with_sizes({columns});
-  Index products = 0;
-  for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint, ProductKind::normal})
-    if (kind != ProductKind::normal || one_pass) products = std::max(products, A.scratch_bytes(kind, cut));
-  std::array<Index, labels.size()> least{memory.operators + A.kept_bytes(cut), memory.arrays,
-                                         solver_workspace_bytes({.solver = arguments_.solver,
-                                                                 .range = A.range(),
-                                                                 .domain = A.domain(),
-                                                                 .type = scalar_type_of<T>,
-                                                                 .nrhs = columns,
-                                                                 .one_pass = one_pass},
-                                                                grid_->my_row(), grid_->my_col()),
-                                         products};
-  least[4] = std::accumulate(least.begin(), least.begin() + 4, Index{0});
-  least[5] = memory.otherwise;
-  std::array<Index, labels.size()> most = least;
+  measured_.planned_bytes = std::max(memory.in_inversion(), memory.otherwise);
+  if (!is_dry()) return false;
+  const SolveBytes& solve = memory.solve;
+  std::array<Index, labels.size()> least{solve.operators, memory.arrays,         solve.vectors,
+                                         solve.products,  memory.in_inversion(), memory.otherwise},
+      most = least;
   grid_->comm().all_reduce(least, ReduceOp::min);
   grid_->comm().all_reduce(most, ReduceOp::max);
   const std::size_t rows = most.back() > 0 ? labels.size() : labels.size() - 1;
   if (world_.rank() == 0)
-    print(fmt::format("{} x {} ranks, {}\n{}", grid_->rows(), grid_->cols(), name_of(arguments_.solver),
+    print(fmt::format("{} x {} ranks, {}\n{}", grid_->rows(), grid_->cols(), method,
                       bytes_table(std::span(labels).first(rows), least, most)));
+  return true;
 }
 
 template <Scalar T>
@@ -204,7 +194,6 @@ void UseCase::save(const std::string& name, const Space& space, const ConstDistM
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                      \
   template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&); \
-  template void UseCase::plan(const LinearOperator<T>&, Index, bool, const InversionMemory&);        \
   template void UseCase::save(const std::string&, const Space&, const ConstDistMatrix<T>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)

@@ -12,6 +12,7 @@
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
 #include "command_line/option_parser.hpp"
+#include "gridlops/io/calibration.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 #include "measure/report.hpp"
 
@@ -35,15 +36,13 @@ void define_use_case(Options& options, UseCaseArguments& arguments,
                      const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
                      const char* iterations = "100");
 
-/// Adds --dry-run, for a use case that answers it by UseCase::plan().
-void define_dry_run(Options& options, UseCaseArguments& arguments);
-
-/// What a rank has in memory for an inversion, in bytes, beside the vectors of its solver and the scratch
-/// memory of its operator.
+/// What a rank has in memory for an inversion, in bytes.
 struct InversionMemory {
-  Index operators = 0;  ///< kernels and tables
+  SolveBytes solve{};
   Index arrays = 0;     ///< models and data
   Index otherwise = 0;  ///< all that the rank has at most before the inversion, or after
+
+  Index in_inversion() const { return solve.total() + arrays; }
 };
 
 /// Samples of the Ricker wavelet (1 − 2a) e⁻ᵃ, a = (π f t)², at t = −half … half times the interval.
@@ -57,7 +56,8 @@ std::vector<std::vector<double>> costs_of(const SolveReport& report);
 /// collective over world, all other members over the grid.
 class UseCase {
  public:
-  /// Makes the grid, of the requested shape or else of this one. Checks that all outputs can be written and
+  /// Makes the grid, of the requested shape or else of this one. The run chooses by the calibration of these
+  /// machines, if there is one. Checks that all outputs can be written and
   /// are not inputs, including a file NAME.npy in the folder --save for each of these names. The arguments
   /// must outlive this object.
   UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
@@ -86,11 +86,12 @@ class UseCase {
   /// Replaces the costs of the solver's report by these.
   void set_costs(std::vector<std::vector<double>> costs) { costs_ = std::move(costs); }
 
-  /// Whether --dry-run asks for memory alone. Then work() takes none, and calls plan() in place of solve().
+  /// Whether --dry-run asks for memory alone. Then work() takes none, and ends at plan().
   bool is_dry() const { return arguments_.dry_run; }
-  /// Says what memory the ranks need for an inversion of so many columns by A.
-  template <Scalar T>
-  void plan(const LinearOperator<T>& A, Index columns, bool one_pass, const InversionMemory& memory);
+  /// Notes what memory an inversion takes, for the report. If is_dry(), says it instead, and returns true.
+  /// method: its name.
+  bool plan(const InversionMemory& memory, const char* method);
+  bool plan(const InversionMemory& memory) { return plan(memory, name_of(arguments_.solver)); }
 
   /// Writes NAME.npy, with the arrays of this space, if results are saved.
   template <Scalar T>
@@ -110,6 +111,7 @@ class UseCase {
 
   Communicator& world_;
   const UseCaseArguments& arguments_;
+  Calibration calibration_;
   std::shared_ptr<const ProcessGrid> grid_;
   RunFacts facts_;
   Stopwatch clock_;

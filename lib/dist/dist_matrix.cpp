@@ -160,6 +160,15 @@ DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout la
 }
 
 template <Scalar T>
+DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout) {
+  if (!grid->is_member()) return DistMatrix<T>(std::move(grid), std::move(layout));
+  const int row = grid->my_row(), col = grid->my_col();
+  const MatrixView<T> block(nullptr, layout.row_range(*grid, row, col).size,
+                            layout.col_range(*grid, row, col).size);
+  return DistMatrix<T>(std::move(grid), std::move(layout), block);
+}
+
+template <Scalar T>
 void require_same_layout(const ConstDistMatrix<T>& X, const ConstDistMatrix<T>& Y,
                          std::string_view operation) {
   if (X.grid() == Y.grid() && X.layout() == Y.layout()) return;
@@ -238,6 +247,7 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   template class ConstDistMatrix<T>;                                                                         \
   template class DistMatrix<T>;                                                                              \
   template DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid>, Layout);                        \
+  template DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid>, Layout);                         \
   template void require_same_layout(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, std::string_view); \
   template std::vector<Accumulator<T>> column_dots(const ConstDistMatrix<T>&, const ConstDistMatrix<T>&);    \
   template std::vector<double> column_norms(const ConstDistMatrix<T>&, double);                              \

@@ -45,4 +45,9 @@ inline std::vector<ColumnBatch> column_batches(const Partition& columns, Index b
   return batches;
 }
 
+/// The columns of a batch. None is larger.
+inline Partition first_batch(const Partition& columns, Index batch) {
+  return column_batches(columns, batch).front().sizes;
+}
+
 }  // namespace gridlops

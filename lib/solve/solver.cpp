@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/solve/solver.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -44,9 +45,7 @@ Index batch_count(const Partition& columns, Index batch) {
   return static_cast<Index>(column_batches(columns, batch).size());
 }
 
-Index largest_batch(const Partition& columns, Index batch) {
-  return column_batches(columns, batch).front().sizes.total();
-}
+Index largest_batch(const Partition& columns, Index batch) { return first_batch(columns, batch).total(); }
 
 namespace {
 
@@ -122,8 +121,7 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   const ProcessGrid& grid = *of.range.grid;
   const Partition columns = of.range.layout(of.nrhs).cols.partition;
   const int part = grid.part_at(of.range.columns, row, col);
-  const Index mine = columns.size(part),
-              of_batch = column_batches(columns, of.batch).front().sizes.size(part);
+  const Index mine = columns.size(part), of_batch = first_batch(columns, of.batch).size(part);
   const auto method_elements = [&](const LinearOperator<double>& A, double damp) {
     SolveOptions options;
     options.damp = damp;
@@ -153,7 +151,31 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   return (data + besides) * size_of(of.type);
 }
 
+template <Scalar T>
+SolveBytes solve_bytes(Solver solver, const LinearOperator<T>& A, Index nrhs, const SolveOptions& options) {
+  const ProcessGrid& grid = *A.range().grid;
+  if (!grid.is_member()) return {};
+  const SolverMemory memory{.solver = solver,
+                            .range = A.range(),
+                            .domain = A.domain(),
+                            .type = scalar_type_of<T>,
+                            .nrhs = nrhs,
+                            .batch = options.batch,
+                            .damped = options.damp.any(),
+                            .initial_guess = options.initial_guess,
+                            .one_pass = options.one_pass,
+                            .guarded = options.guard > 0};
+  const Partition columns = first_batch(A.range().layout(nrhs).cols.partition, options.batch);
+  SolveBytes bytes{.operators = A.kept_bytes(columns),
+                   .vectors = solver_workspace_bytes(memory, grid.my_row(), grid.my_col())};
+  for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint, ProductKind::normal})
+    if (kind != ProductKind::normal || options.one_pass)
+      bytes.products = std::max(bytes.products, A.scratch_bytes(kind, columns));
+  return bytes;
+}
+
 #define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template SolveBytes solve_bytes(Solver, const LinearOperator<T>&, Index, const SolveOptions&);          \
   template MethodPtr<T> make_method(const SolverCall<T>&);                                                \
   template SolveReport solve_from(Solver, const LinearOperator<T>&, const ConstDistMatrix<T>&,            \
                                   DistMatrix<T>&, const SolveOptions&, const SolverOperands<T>&,          \

@@ -165,7 +165,8 @@ class Suite:
         return 1024 * max((int(kibibytes) for kibibytes in re.findall(r"peak (\d+)", run.errors)), default=0)
 
     def check_plan(self, command, large, small, ranks):
-        """--dry-run of a use case writes nothing, and says within a tenth what a large run takes beside a small one."""
+        """--dry-run of a use case writes and takes nothing, and says within a tenth what a large run takes beside a small one; so
+        does the report of that run."""
         run = self.run(command, *large, "--dry-run", "--save", "planned", "--report", "planned.json", ranks=ranks)
         self.succeeded(run)
         self.check(not (self.folder / "planned").exists() and not (self.folder / "planned.json").exists(), "--dry-run wrote files")
@@ -173,8 +174,13 @@ class Suite:
         planned = max((float(number) * units[unit] for number, unit in re.findall(r"^in all, .* ([\d.]+) (\w+)$", run.output, re.MULTILINE)),
                       default=0)
         if DEVICE == "cpu":
-            found = self.most_memory(command, *large, "--quiet", ranks=ranks) - self.most_memory(command, *small, "--quiet", ranks=ranks)
-            self.check(abs(found - planned) < 0.1 * planned, "planned", planned, "bytes, but found", found, "\n", run.output)
+            dry, peak, least = (self.most_memory(command, *words, "--quiet", ranks=ranks)
+                                for words in ([*large, "--dry-run"], [*large, "--report", "large.json"], small))
+            self.check(abs(peak - least - planned) < 0.1 * planned, "planned", planned, "bytes, but found", peak - least, "\n", run.output)
+            self.check(dry - least < 0.1 * planned, "a plan took", dry - least, "bytes")
+            reported = json.loads((self.folder / "large.json").read_text(encoding="utf-8"))["memory_bytes"]
+            self.check(len(reported["planned"]) == ranks and abs(max(reported["planned"]) - planned) < 0.01 * planned and
+                       abs(max(reported["peak"]) - peak) < 0.02 * peak, "reported", reported, "but planned", planned, "and measured", peak)
 
     def check_columns(self, report):
         self.check(re.fullmatch("[a-z]+(-[a-z]+)*", str(report.get("solver"))), "report: solver", report.get("solver"))

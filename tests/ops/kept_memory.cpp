@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An operator keeps as much memory as it says.
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -106,6 +107,40 @@ TEST_CASE("Operators on arrays, and those made of them, keep what they say", "[k
     check_exactly<float>(grid, "a Fredholm integral on pairs", 0, [&] {
       return on_pairs<float>(fredholm<C>(kernel, filled<C>(grid, kernel.layout(1))));
     });
+  }
+}
+
+TEMPLATE_TEST_CASE("Operators of planned matrices say what they would take if they owned them",
+                   "[kept_memory]", double, std::complex<float>) {
+  using T = TestType;
+  const Partition column = Partition::with_sizes({columns});
+  const auto backend = std::make_shared<MeteredBackend>(make_backend());
+  for (const GridPtr& grid : all_grids([&] { return backend; })) {
+    INFO(describe(*grid));
+    const auto check = [&](const Layout& layout, const std::function<OperatorPtr<T>(DistMatrix<T>)>& make) {
+      const Index before = backend->bytes_in_use();
+      const OperatorPtr<T> planned = make(planned_matrix<T>(grid, layout));
+      CHECK(backend->bytes_in_use() == before);
+      const OperatorPtr<T> made = make(DistMatrix<T>(grid, layout));
+      CHECK(planned->kept_bytes(column) == made->kept_bytes(column));
+      for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint, ProductKind::normal})
+        CHECK(planned->scratch_bytes(kind, column) == made->scratch_bytes(kind, column));
+    };
+    const Space lines = array_space(grid, {7, 20}, 1), kernel = array_space(grid, {9, 11, 8}, 0);
+    check(lines.layout(1), [&](DistMatrix<T> d) { return diagonal<T>(lines, std::move(d)); });
+    check(kernel.layout(1), [&](DistMatrix<T> G) { return fredholm<T>(kernel, std::move(G)); });
+    // A filter for each line.
+    const Space whole = array_space(grid, {7, 20}, 0);
+    const LineFilter filter_of = [](Index, std::span<double> filter) { filter[0] = 1; };
+    const Index before = backend->bytes_in_use();
+    const OperatorPtr<T> planned = fourier_convolution<T>(whole, 1, 3, LineFilter(), 1);
+    CHECK(backend->bytes_in_use() == before);
+    CHECK(planned->kept_bytes(column) ==
+          fourier_convolution<T>(whole, 1, 3, filter_of, 1)->kept_bytes(column));
+    if (grid->is_member()) {
+      check(matrix_layout(Algorithm::stationary_a, *grid, 45, 23),
+            [&](DistMatrix<T> A) { return matrix_mult(Algorithm::stationary_a, std::move(A)); });
+    }
   }
 }
 

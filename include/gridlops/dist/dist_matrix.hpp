@@ -96,6 +96,8 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   MatrixView<T> local() { return local_; }
   /// Whether this matrix owns the memory of this rank's block; false if the block is empty.
   bool owns_block() const { return memory_.data() != nullptr; }
+  /// Whether the block is in the caller's memory. One that is not there, as in a planned_matrix(), is not.
+  bool is_callers() const { return local_.data != nullptr && !owns_block(); }
 
   /// Element (i, j) ← value(i, j), with global indices, so that the matrix is the same on every grid. Not
   /// collective.
@@ -120,6 +122,12 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
 /// layout does not fit the grid.
 template <Scalar T>
 GRIDLOPS_EXPORT DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
+
+/// Returns a matrix whose block has a size, but no memory (not collective). An operator made of it says, with
+/// LinearOperator::kept_bytes() and scratch_bytes(), what it would take if it owned the matrix, and must not
+/// multiply.
+template <Scalar T>
+GRIDLOPS_EXPORT DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
 /// Throws ShapeError, on all ranks, unless X and Y are on the same grid and have the same layout. The message
 /// begins with the name of the operation.

@@ -43,6 +43,12 @@ GRIDLOPS_EXPORT SolveReport normal_equations_inversion(OperatorPtr<T> A, const C
                                                        DistMatrix<T>& X, const NormalEquationsTerms<T>& terms,
                                                        const SolveOptions& options = {});
 
+/// What normal_equations_inversion() takes on this rank, as solve_bytes() says it.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveBytes normal_equations_inversion_bytes(OperatorPtr<T> A, Index nrhs,
+                                                            const NormalEquationsTerms<T>& terms,
+                                                            const SolveOptions& options = {});
+
 template <Scalar T>
 struct RegularizedTerms {
   OperatorPtr<T> weight;  ///< W^½ itself, from A's range to any stackable space; null: I
@@ -57,6 +63,12 @@ template <Scalar T>
 GRIDLOPS_EXPORT SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
                                                   DistMatrix<T>& X, const RegularizedTerms<T>& terms,
                                                   const SolveOptions& options = {});
+
+/// What regularized_inversion() takes on this rank, as solve_bytes() says it.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveBytes regularized_inversion_bytes(OperatorPtr<T> A, Index nrhs,
+                                                       const RegularizedTerms<T>& terms,
+                                                       const SolveOptions& options = {});
 
 template <Scalar T>
 struct Preconditioning {

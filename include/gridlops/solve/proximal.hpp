@@ -184,6 +184,11 @@ GRIDLOPS_EXPORT SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr
                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const AdmmOptions& options = {});
 
+/// What admm() takes on this rank, as solve_bytes() says it, but without the memory of g.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveBytes admm_bytes(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, Index nrhs,
+                                      const AdmmOptions& options = {});
+
 struct PrimalDualOptions {
   SolveOptions common{};  ///< the options shared with other solvers
   /// The steps for x and for y, with τσ‖K‖² ≤ 1. A step that is not given follows from the other, and both

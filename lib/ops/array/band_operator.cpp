@@ -69,9 +69,7 @@ class BandLines {
     weights_ = uploaded<Real<T>>(backend, staged_);
     staged_ = std::vector<Real<T>>();
   }
-  Index kept_bytes() const {
-    return std::max(weights_.size(), static_cast<Index>(staged_.size())) * Index{sizeof(Real<T>)};
-  }
+  Index kept_bytes() const { return bands_ * A_.sets() * A_.width * Index{sizeof(Real<T>)}; }
   void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
            const LineExtent& extent) const {
     kernels.add_band(alpha, weights(), X, beta, Y, extent);
@@ -100,15 +98,16 @@ struct ProductPair {
 };
 template <Scalar T, class BandOf>
 ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape, const Lines& lines,
-                             const BandOf& band_of) {
+                             const BandOf& band_of, bool is_planned = false) {
   BandLines<T> forward(shape, lines), adjoint(shape.transposed(), lines);
-  bool are_alike = lines.rows.size > 0;
-  for (std::size_t k = 0; k < lines.bands.size() && are_alike; ++k) {
+  const std::size_t known = is_planned || lines.rows.size == 0 ? 0 : lines.bands.size();
+  bool are_alike = true;
+  for (std::size_t k = 0; k < known && are_alike; ++k) {
     const Band& band = band_of(lines.bands[k]);
     const bool here = forward.announce(band), there = adjoint.announce(band.transposed());
     are_alike = here || there;
   }
-  for (std::size_t k = 0; k < lines.bands.size() && lines.rows.size > 0; ++k) {
+  for (std::size_t k = 0; k < known; ++k) {
     const Band& band = band_of(lines.bands[k]);
     forward.set(static_cast<Index>(k), band);
     adjoint.set(static_cast<Index>(k), [&](Index i, Index j) { return band(j, i); });
@@ -225,7 +224,7 @@ OperatorPtr<T> band_operator(const Space& space, int dim, const LineBands& bands
     lines.own = std::max<Index>(1, lines.own);  // also where there are no lines
     lines.bands = elements_of(others, sizes);
   }
-  return operator_of<T>(space, products_with<T>(space, dim, shape, lines, band_of));
+  return operator_of<T>(space, products_with<T>(space, dim, shape, lines, band_of, !bands.of));
 }
 
 template <Scalar T>

@@ -52,8 +52,7 @@ class Fredholm final : public LibraryOperator<T> {
     if (packs_) pack();
   }
   Index do_kept_bytes(const Partition&) const override {
-    const bool is_callers = !packs_ && !G_.owns_block();
-    return is_callers ? 0 : G_.local().size() * Index{sizeof(T)};
+    return !packs_ && G_.is_callers() ? 0 : G_.local().size() * Index{sizeof(T)};
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_part(1, X.local().cols,

@@ -218,7 +218,7 @@ class Diagonal final : public LibraryOperator<T> {
                                                                    in.local(), beta, out.local());
   }
   Index do_kept_bytes(const Partition&) const override {
-    return d_.owns_block() ? d_.local().size() * Index{sizeof(T)} : 0;
+    return d_.is_callers() ? 0 : d_.local().size() * Index{sizeof(T)};
   }
   DistMatrix<T> d_;
 };

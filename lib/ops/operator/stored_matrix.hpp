@@ -33,7 +33,7 @@ class GivenMatrix {
   explicit GivenMatrix(DistMatrix<T> A);
 
   const ConstDistMatrix<T>& matrix() const { return A_; }
-  bool is_callers() const { return !A_.owns_block(); }
+  bool is_callers() const { return A_.is_callers(); }
   void require_unchanged() const;
   void note_change();
 

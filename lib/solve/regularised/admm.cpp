@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -53,6 +54,19 @@ class Admm final : public ColumnMethod<T> {
     state.scratch(gradient, A->domain());
     state.scalars(data_norm);
     state.scalars(data_gradient);
+  }
+
+  /// What this and its CGLS take on this rank for the columns of a batch.
+  SolveBytes bytes(const Partition& columns) {
+    const ProcessGrid& grid = *A->domain().grid;
+    MethodState<T> state(A->domain());
+    describe(state);
+    Index vectors = 0;
+    for (const MethodState<T>* each : {&state, &inner_state_})
+      vectors += each->elements_at(grid.my_row(), grid.my_col(), A->range().local_columns(columns));
+    return {S->kept_bytes(columns), vectors * Index{sizeof(T)},
+            std::max(S->scratch_bytes(ProductKind::forward, columns),
+                     S->scratch_bytes(ProductKind::adjoint, columns))};
   }
 
   void start(ColumnRun<T>& run) override {
@@ -188,8 +202,17 @@ SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, const Con
   return solve_columns(*begin_solve<T>(make, B, X, common), B, X, common);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                        \
-  template SolveReport admm(OperatorPtr<T>, OperatorPtr<T>, ProximalPtr<T>, const ConstDistMatrix<T>&, \
+template <Scalar T>
+SolveBytes admm_bytes(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, Index nrhs,
+                      const AdmmOptions& options) {
+  if (!A->domain().grid->is_member()) return {};
+  return Admm<T>(A, L, g, options)
+      .bytes(first_batch(A->range().layout(nrhs).cols.partition, options.common.batch));
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                              \
+  template SolveBytes admm_bytes(OperatorPtr<T>, OperatorPtr<T>, ProximalPtr<T>, Index, const AdmmOptions&); \
+  template SolveReport admm(OperatorPtr<T>, OperatorPtr<T>, ProximalPtr<T>, const ConstDistMatrix<T>&,       \
                             DistMatrix<T>&, const AdmmOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

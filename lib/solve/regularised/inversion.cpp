@@ -14,6 +14,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "solve/batches.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/methods/methods.hpp"
 
@@ -158,31 +159,45 @@ void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, co
   }
 }
 
-/// [W^½A; ε₁R₁; …] and [W^½B; ε₁d₁; …].
+/// AᴴWA + Σ εᵢ²RᵢᴴRᵢ + Σ εₖ²Nₖ.
+template <Scalar T>
+OperatorPtr<T> normal_equations(const OperatorPtr<T>& A, const NormalEquationsTerms<T>& terms) {
+  OperatorPtr<T> normal = product(adjoint(A), terms.weight ? product(terms.weight, A) : A);
+  for (const Regularizer<T>& term : terms.regularizers)
+    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), normal_operator(term.R)));
+  for (const NormalRegularizer<T>& term : terms.normal_regularizers)
+    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), term.N));
+  return normal;
+}
+
+/// [W^½A; ε₁R₁; …], and right-hand sides [W^½B; ε₁d₁; …].
 template <Scalar T>
 class RegularizedSystem {
  public:
-  RegularizedSystem(const OperatorPtr<T>& A, const ConstDistMatrix<T>& B, const RegularizedTerms<T>& terms)
-      : A_(stack(A, terms)), B_(allocate_matrix<T>(B.grid(), A_->range().layout(B.layout().cols.partition))) {
-    DistMatrix<T> upper = stack_rows(ranges_, 0, B_);
-    if (terms.weight) {
-      terms.weight->apply(T(1), B, T(0), upper);
+  RegularizedSystem(const OperatorPtr<T>& A, const RegularizedTerms<T>& terms)
+      : terms_(terms), A_(stack(A, terms)) {}
+
+  const LinearOperator<T>& A() const { return *A_; }
+
+  DistMatrix<T> right_hand_sides(const ConstDistMatrix<T>& B) const {
+    DistMatrix<T> stacked = allocate_matrix<T>(B.grid(), A_->range().layout(B.layout().cols.partition)),
+                  upper = stack_rows(ranges_, 0, stacked);
+    if (terms_.weight) {
+      terms_.weight->apply(T(1), B, T(0), upper);
     } else {
       copy(B, upper);
     }
-    for (std::size_t k = 0; k < terms.regularizers.size(); ++k) {
-      DistMatrix<T> part = stack_rows(ranges_, k + 1, B_);
-      const Regularizer<T>& term = terms.regularizers[k];
+    for (std::size_t k = 0; k < terms_.regularizers.size(); ++k) {
+      DistMatrix<T> part = stack_rows(ranges_, k + 1, stacked);
+      const Regularizer<T>& term = terms_.regularizers[k];
       if (term.data == nullptr) {
         part.set_zero();
       } else {
         into_stack_[k]->apply(to_scalar<T>(term.epsilon), *term.data, T(0), part);
       }
     }
+    return stacked;
   }
-
-  const LinearOperator<T>& A() const { return *A_; }
-  const ConstDistMatrix<T>& B() const { return B_; }
 
  private:
   OperatorPtr<T> stack(const OperatorPtr<T>& A, const RegularizedTerms<T>& terms) {
@@ -198,11 +213,18 @@ class RegularizedSystem {
     return vertical_stack(std::move(operators));
   }
 
+  const RegularizedTerms<T>& terms_;
   std::vector<OperatorPtr<T>> into_stack_;
   std::vector<Space> ranges_;
   OperatorPtr<T> A_;
-  DistMatrix<T> B_;
 };
+
+/// The bytes of this rank's part of so many vectors in a space.
+template <Scalar T>
+Index bytes_of_vectors(const Space& space, Index columns) {
+  if (!space.grid->is_member()) return 0;
+  return space.local_rows() * space.local_columns(space.layout(columns).cols.partition) * Index{sizeof(T)};
+}
 
 }  // namespace
 
@@ -217,13 +239,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
     for (const NormalRegularizer<T>& term : terms.normal_regularizers) check_epsilon(term.epsilon);
   });
   FailureScope failures;
-  const OperatorPtr<T> weighted = terms.weight ? product(terms.weight, A) : A;
-  OperatorPtr<T> normal = product(adjoint(A), weighted);
-  for (const Regularizer<T>& term : terms.regularizers)
-    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), normal_operator(term.R)));
-  for (const NormalRegularizer<T>& term : terms.normal_regularizers)
-    normal = sum(normal, scale(to_scalar<T>(term.epsilon * term.epsilon), term.N));
-
+  const OperatorPtr<T> normal = normal_equations(A, terms);
   DistMatrix<T> right_hand_sides = allocate_matrix<T>(X.grid(), X.layout());
   if (terms.weight) {
     product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
@@ -237,6 +253,21 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
 }
 
 template <Scalar T>
+SolveBytes normal_equations_inversion_bytes(OperatorPtr<T> A, Index nrhs,
+                                            const NormalEquationsTerms<T>& terms,
+                                            const SolveOptions& options) {
+  SolveBytes bytes = solve_bytes(Solver::cg, *normal_equations(A, terms), nrhs, options);
+  bytes.vectors += bytes_of_vectors<T>(A->domain(), nrhs);
+  // The system counts A and each R twice.
+  const Partition columns = first_batch(A->range().layout(nrhs).cols.partition, options.batch);
+  bytes.operators = A->kept_bytes(columns) + (terms.weight ? terms.weight->kept_bytes(columns) : 0);
+  for (const Regularizer<T>& term : terms.regularizers) bytes.operators += term.R->kept_bytes(columns);
+  for (const NormalRegularizer<T>& term : terms.normal_regularizers)
+    bytes.operators += term.N->kept_bytes(columns);
+  return bytes;
+}
+
+template <Scalar T>
 SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                   const RegularizedTerms<T>& terms, const SolveOptions& options) {
   begin_inversion("regularized_inversion", B, X, options, [&](Agreement& agreement) {
@@ -246,8 +277,17 @@ SolveReport regularized_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>& B,
     require_least_squares(terms.solver);
   });
   FailureScope failures;
-  const RegularizedSystem<T> system(A, B, terms);
-  return solve(terms.solver, system.A(), system.B(), X, options);
+  const RegularizedSystem<T> system(A, terms);
+  return solve(terms.solver, system.A(), system.right_hand_sides(B), X, options);
+}
+
+template <Scalar T>
+SolveBytes regularized_inversion_bytes(OperatorPtr<T> A, Index nrhs, const RegularizedTerms<T>& terms,
+                                       const SolveOptions& options) {
+  const RegularizedSystem<T> system(A, terms);
+  SolveBytes bytes = solve_bytes(terms.solver, system.A(), nrhs, options);
+  bytes.vectors += bytes_of_vectors<T>(system.A().range(), nrhs);
+  return bytes;
 }
 
 template <Scalar T>
@@ -350,6 +390,10 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
                                              const RegularizedTerms<T>&, const SolveOptions&);               \
   template SolveReport preconditioned_inversion(OperatorPtr<T>, const ConstDistMatrix<T>&, DistMatrix<T>&,   \
                                                 const Preconditioning<T>&, const SolveOptions&);             \
+  template SolveBytes normal_equations_inversion_bytes(OperatorPtr<T>, Index,                                \
+                                                       const NormalEquationsTerms<T>&, const SolveOptions&); \
+  template SolveBytes regularized_inversion_bytes(OperatorPtr<T>, Index, const RegularizedTerms<T>&,         \
+                                                  const SolveOptions&);                                      \
   template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -39,7 +39,7 @@ Index MethodState<T>::elements_at(int row, int col, Index columns) const {
     if (*vector.name != '\0') spare = std::max(spare, rows_in(vector.space));
   }
   for (const Memory& other : memory_) elements += other.elements(rows_in(other.space), columns);
-  return elements + spare;
+  return elements + (columns > 1 ? spare : 0);
 }
 
 template <Scalar T>
@@ -62,7 +62,7 @@ void MethodState<T>::begin_batch(DistMatrix<T>& X, const ColumnBatch& batch) {
   for (const Memory& other : memory_)
     other.buffer->reserve(backend,
                           other.elements(other.space.local_rows(), other.space.local_columns(batch_)));
-  spare_.reserve(backend, spare);
+  if (x_of_batch_.local().cols > 1) spare_.reserve(backend, spare);
   for (Scalars& scalars : scalars_) scalars.all.assign(at(batch_.total()), 0.0);
 }
 

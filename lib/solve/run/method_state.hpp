@@ -126,7 +126,7 @@ class MethodState {
   std::vector<std::function<void(StateArchive&)>> numbers_;
   std::vector<Memory> memory_;
   std::vector<Shared> shared_;
-  Buffer<T> spare_;  // one column, for swaps
+  Buffer<T> spare_;  // one column, for swaps of several
   Partition batch_;
 };
 

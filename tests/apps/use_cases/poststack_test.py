@@ -211,6 +211,27 @@ def check_reference_figures(suite, full):
         first = saved["inverted"] if first is None else first
 
 
+def check_plan(suite):
+    """--dry-run of each regularization and solver, also with costs, a file's section, and own data."""
+    sizes, few = (["--lines", 12, "--traces", 200, "--samples", 500, "--decimate", 1], ["--lines", 1, "--traces", 3, "--samples", 20])
+    rng = np.random.default_rng(6)
+    for name, (lines, traces, samples) in {"large": (12, 200, 500), "small": (1, 3, 20)}.items():
+        np.save(suite.folder / f"{name}.npy", rng.uniform(1, 2, (lines, traces, samples)))
+        np.save(suite.folder / f"{name}_wavelets.npy", rng.standard_normal((lines, traces, 101)))
+    np.save(suite.folder / "section.npy", rng.uniform(1, 2, (500, 4000)))
+    np.save(suite.folder / "one.npy", rng.standard_normal(41))
+    own, by_traces = ([["--data", f"{name}.npy", "--background", f"{name}.npy", "--wavelet", wavelet] for name, wavelet in both]
+                      for both in ((("large", "one.npy"), ("small", "one.npy")), (("large", "large_wavelets.npy"), ("small", "small_wavelets.npy"))))
+    tv = ["--regularization", "tv", "--inner", 1]
+    for ranks, words, large, small in [
+            (1, [], sizes, few), (3, ["--solver", "lsqr"], sizes, few), (2, ["--solver", "lsmr", "--regularization", "stacked"], sizes, few),
+            (2, ["--regularization", "normal-equations", "--cut", "traces"], sizes, few), (1, tv, sizes, few),
+            (2, [*tv, "--cost", "costs", "--cut", "samples"], sizes, few), (3, [*tv, "--dtype", "f32"], sizes, few),
+            (2, [], ["--model", "section.npy", "--decimate", 1, "--lines", 1], few), (2, ["--regularization", "stacked"], *own),
+            (2, [], *by_traces), (1, ["--regularization", "normal-equations"], *by_traces)]:
+        suite.check_plan("poststack", [*large, *words, "--iterations", 1], [*small, *words, "--iterations", 1], ranks)
+
+
 def check_errors(suite):
     np.save(suite.folder / "zero.npy", np.array([[1.0, 2.0], [3.0, 0.0]]))
     np.save(suite.folder / "complex.npy", np.ones((2, 2), complex))
@@ -290,6 +311,7 @@ def test(suite, full):
     check_against_numpy(suite, (16, 92, 62), every if full else
                         [("none", 3, []), ("tv", 4, []), ("stacked", 2, ["--cut", "samples"])])
     check_generated(suite)
+    check_plan(suite)
     check_own_data(suite)
     check_solvers(suite)
     check_reference_figures(suite, full)

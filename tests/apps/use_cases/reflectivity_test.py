@@ -79,6 +79,14 @@ def check_generated(suite):
         first = saved["inverted"] if first is None else first
 
 
+def check_plan(suite):
+    """--dry-run of each solver, also with costs."""
+    large, small = (["--lines", 12, "--traces", 200, "--samples", 500, "--decimate", 1], ["--lines", 1, "--traces", 3, "--samples", 20])
+    for ranks, words in [(1, []), (2, ["--solver", "ista", "--cut", "samples"]), (3, ["--solver", "proximal-gradient", "--dtype", "f32"]),
+                         (2, ["--cost", "costs"])]:
+        suite.check_plan("reflectivity", [*large, *words, "--iterations", 1], [*small, *words, "--iterations", 1], ranks)
+
+
 def check_reference_figures(suite):
     path = os.environ.get("POSTSTACK_IMPEDANCE")
     for ranks in [1, 3] if path else []:
@@ -102,6 +110,7 @@ def check_errors(suite):
 def test(suite, _full):
     check_against_numpy(suite)
     check_generated(suite)
+    check_plan(suite)
     check_reference_figures(suite)
     check_errors(suite)
 

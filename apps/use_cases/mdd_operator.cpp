@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "use_cases/mdd_operator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "command_line/grid.hpp"
+#include "command_line/machine_file.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "gridlops/ops/fredholm.hpp"
+#include "gridlops/ops/slice_groups.hpp"
+#include "use_cases/mdd_files.hpp"
+#include "use_cases/mdd_kernel.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// The kernel as spectra, one column in the space `kernel`, or a plan of it.
+template <Scalar R>
+DistMatrix<std::complex<R>> spectra_of_kernel(bool is_planned, const MddArguments& arguments,
+                                              const Space& kernel) {
+  if (is_planned) return planned_matrix<std::complex<R>>(kernel.grid, kernel.layout(1));
+  DistMatrix<std::complex<R>> entries =
+      arguments.has_own_data() ? read_kernel<R>(arguments, kernel) : make_kernel<R>(arguments, kernel);
+  release_scratch(*kernel.grid);  // of what brought the kernel here
+  return entries;
+}
+
+template <Scalar C>
+Index bytes_of(const DistMatrix<C>& matrix) {
+  return matrix.local().size() * static_cast<Index>(sizeof(C));
+}
+
+/// ‖G‖ of the slices of all groups (collective over the grid).
+template <Scalar C>
+double norm_of_slices(const SliceGroups& groups, const std::vector<DistMatrix<C>>& slices) {
+  std::array<double, 1> square{0};
+  for (const DistMatrix<C>& slice : slices) square[0] += std::pow(frobenius_norm<C>(slice), 2);
+  const ProcessGrid& own = *groups.own_grid();
+  if (!own.is_member() || own.comm().rank() > 0) square[0] = 0;  // once for each group
+  groups.grid()->comm().all_reduce(square, ReduceOp::sum);
+  return std::sqrt(square[0]);
+}
+
+template <Scalar C>
+std::vector<DistMatrix<C>> planned_slices(const SliceGroups& groups, const MddArguments& arguments) {
+  const auto& grid = groups.own_grid();
+  std::vector<DistMatrix<C>> slices;
+  for (Index k = 0; k < groups.own_slices().size; ++k)
+    slices.push_back(
+        planned_matrix<C>(grid, matrix_layout(Algorithm::stationary_a, *grid, arguments.ny, arguments.nx)));
+  return slices;
+}
+
+template <Scalar R, Scalar C>
+Index bytes_at_reading_slices(const MddArguments& arguments, const Space& kernel, const SliceGroups& groups,
+                              const std::vector<DistMatrix<C>>& slices) {
+  const Range own = groups.own_slices();
+  const Index block = slices.empty() ? 0 : bytes_of(slices.front()), all = own.size * block;
+  if (arguments.kernel_is_complex) return all + std::min(std::max<Index>(32 << 20, block), all);
+  // Whole slices of some frequencies become blocks of others; what a rank has of both does not travel.
+  const Range read = kernel.local_box()[0];
+  const Index kept = intersect(read, own).size * block,
+              whole = kernel.local_rows() * static_cast<Index>(sizeof(C));
+  return whole + std::max(bytes_of_part<R>(arguments, kernel.grid), all + (whole - kept) + (all - kept));
+}
+
+template <Scalar R>
+KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments& arguments,
+                                               const Space& kernel, double scale) {
+  using C = std::complex<R>;
+  const auto& grid = kernel.grid;
+  const std::vector<ProductShape> slices(static_cast<std::size_t>(arguments.frequencies),
+                                         {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<C>});
+  const MachineModel machine =
+      with_shared_memory(model_of(read_machine(grid->comm(), ""), grid->comm()), *grid);
+  const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size(), machine));
+  std::vector<DistMatrix<C>> matrices =
+      run.is_dry() ? planned_slices<C>(groups, arguments)
+      : arguments.kernel_is_complex
+          ? read_slices<R>(arguments, groups)
+          : slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(false, arguments, kernel));
+  const Index bytes_at_reading = bytes_at_reading_slices<R>(arguments, kernel, groups, matrices);
+  const Storage storage = faster_storage(groups);
+  if (!run.is_dry()) run.figure("norm of kernel", norm_of_slices<C>(groups, matrices) / scale);
+  run.figure("groups of ranks", static_cast<double>(groups.groups().size()));
+  return {
+      .A = grouped_slices<C>(groups, std::move(matrices), {.storage = storage}),
+      .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
+      .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
+      .one_pass_pays = std::all_of(groups.groups().begin(), groups.groups().end(),
+                                   [&](const RankGroup& group) {
+                                     return group.shape.size() == 1 ||
+                                            one_pass_is_faster(slices.front(), group.shape);
+                                   }),
+      .bytes_at_reading = bytes_at_reading};
+}
+
+template <Scalar R>
+KernelOperator<std::complex<R>> whole_kernel(UseCase& run, const MddArguments& arguments, const Space& kernel,
+                                             double scale) {
+  using C = std::complex<R>;
+  KernelOperator<C> G{.entries = spectra_of_kernel<R>(run.is_dry(), arguments, kernel)};
+  G.bytes_at_reading =
+      bytes_of(G.entries) + (arguments.kernel_is_complex ? 0 : bytes_of_part<R>(arguments, kernel.grid));
+  if (!run.is_dry()) run.figure("norm of kernel", frobenius_norm<C>(G.entries) / scale);
+  G.A = fredholm<C>(kernel, arguments.independent
+                                ? DistMatrix<C>(kernel.grid, G.entries.layout(), G.entries.local())
+                                : std::exchange(G.entries, DistMatrix<C>()));
+  return G;
+}
+
+}  // namespace
+
+template <Scalar R>
+KernelOperator<std::complex<R>> kernel_operator(UseCase& run, const MddArguments& arguments,
+                                                const Space& kernel) {
+  const double scale =
+      arguments.has_own_data() ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
+  return arguments.groups ? grouped_kernel<R>(run, arguments, kernel, scale)
+                          : whole_kernel<R>(run, arguments, kernel, scale);
+}
+
+template KernelOperator<std::complex<float>> kernel_operator<float>(UseCase&, const MddArguments&,
+                                                                    const Space&);
+template KernelOperator<std::complex<double>> kernel_operator<double>(UseCase&, const MddArguments&,
+                                                                      const Space&);
+
+}  // namespace gridlops::program
