@@ -14,7 +14,6 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "solve/batches.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/methods/methods.hpp"
 
@@ -170,6 +169,12 @@ OperatorPtr<T> normal_equations(const OperatorPtr<T>& A, const NormalEquationsTe
   return normal;
 }
 
+/// AᴴW.
+template <Scalar T>
+OperatorPtr<T> into_right_hand_sides(const OperatorPtr<T>& A, const NormalEquationsTerms<T>& terms) {
+  return terms.weight ? product(adjoint(A), terms.weight) : adjoint(A);
+}
+
 /// [W^½A; ε₁R₁; …], and right-hand sides [W^½B; ε₁d₁; …].
 template <Scalar T>
 class RegularizedSystem {
@@ -179,6 +184,14 @@ class RegularizedSystem {
 
   const LinearOperator<T>& A() const { return *A_; }
 
+  /// Scratch memory for right_hand_sides() with these columns.
+  Index scratch_bytes(const Partition& columns) const {
+    Index most = terms_.weight ? terms_.weight->scratch_bytes(ProductKind::forward, columns) : 0;
+    for (std::size_t k = 0; k < into_stack_.size(); ++k)
+      if (terms_.regularizers[k].data != nullptr)
+        most = std::max(most, into_stack_[k]->scratch_bytes(ProductKind::forward, columns));
+    return most;
+  }
   DistMatrix<T> right_hand_sides(const ConstDistMatrix<T>& B) const {
     DistMatrix<T> stacked = allocate_matrix<T>(B.grid(), A_->range().layout(B.layout().cols.partition)),
                   upper = stack_rows(ranges_, 0, stacked);
@@ -241,11 +254,7 @@ SolveReport normal_equations_inversion(OperatorPtr<T> A, const ConstDistMatrix<T
   FailureScope failures;
   const OperatorPtr<T> normal = normal_equations(A, terms);
   DistMatrix<T> right_hand_sides = allocate_matrix<T>(X.grid(), X.layout());
-  if (terms.weight) {
-    product(adjoint(A), terms.weight)->apply(T(1), B, T(0), right_hand_sides);
-  } else {
-    A->apply_adjoint(T(1), B, T(0), right_hand_sides);
-  }
+  into_right_hand_sides(A, terms)->apply(T(1), B, T(0), right_hand_sides);
   for (const Regularizer<T>& term : terms.regularizers)
     if (term.data != nullptr)
       term.R->apply_adjoint(to_scalar<T>(term.epsilon * term.epsilon), *term.data, T(1), right_hand_sides);
@@ -258,10 +267,16 @@ SolveBytes normal_equations_inversion_bytes(OperatorPtr<T> A, Index nrhs,
                                             const SolveOptions& options) {
   SolveBytes bytes = solve_bytes(Solver::cg, *normal_equations(A, terms), nrhs, options);
   bytes.vectors += bytes_of_vectors<T>(A->domain(), nrhs);
+  const Partition columns = A->range().layout(nrhs).cols.partition;
+  const OperatorPtr<T> to_right = into_right_hand_sides(A, terms);
+  bytes.products = std::max(bytes.products, to_right->scratch_bytes(ProductKind::forward, columns));
   // The system counts A and each R twice.
-  const Partition columns = first_batch(A->range().layout(nrhs).cols.partition, options.batch);
-  bytes.operators = A->kept_bytes(columns) + (terms.weight ? terms.weight->kept_bytes(columns) : 0);
-  for (const Regularizer<T>& term : terms.regularizers) bytes.operators += term.R->kept_bytes(columns);
+  bytes.operators = to_right->kept_bytes(columns);
+  for (const Regularizer<T>& term : terms.regularizers) {
+    bytes.operators += term.R->kept_bytes(columns);
+    if (term.data != nullptr)
+      bytes.products = std::max(bytes.products, term.R->scratch_bytes(ProductKind::adjoint, columns));
+  }
   for (const NormalRegularizer<T>& term : terms.normal_regularizers)
     bytes.operators += term.N->kept_bytes(columns);
   return bytes;
@@ -287,6 +302,7 @@ SolveBytes regularized_inversion_bytes(OperatorPtr<T> A, Index nrhs, const Regul
   const RegularizedSystem<T> system(A, terms);
   SolveBytes bytes = solve_bytes(terms.solver, system.A(), nrhs, options);
   bytes.vectors += bytes_of_vectors<T>(system.A().range(), nrhs);
+  bytes.products = std::max(bytes.products, system.scratch_bytes(A->range().layout(nrhs).cols.partition));
   return bytes;
 }
 

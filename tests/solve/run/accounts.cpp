@@ -237,51 +237,73 @@ TEMPLATE_TEST_CASE("A solver takes the memory that it says", "", float, std::com
 
 namespace {
 
-/// Operators on arrays, which keep tables and a diagonal, and take scratch memory.
+/// An inversion with operators of its own, and what it says it takes.
 template <Scalar T>
-struct ArrayProblem {
-  OperatorPtr<T> A, R, L;
+struct Inversion {
+  std::function<SolveBytes(Index nrhs, const SolveOptions&)> bytes;
+  std::function<void(const DistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions&)> solve;
 };
-template <Scalar T>
-ArrayProblem<T> array_problem(const GridPtr& grid) {
-  const Space space = array_space(grid, {9, 14}, 0);
-  DistMatrix<T> d(grid, space.layout(1));
-  d.fill([](Index i, Index) { return T(static_cast<Real<T>>(1 + i % 3)); });
-  const OperatorPtr<T> D = diagonal<T>(space, std::move(d));
-  return {product(D, band_operator<T>(space, 0, convolution(9, {1, 2, 4}, 1))),
-          laplacian<T>(space, {{0}, {1}}), gradient<T>(space, {1, 1})};
-}
 
-/// Checks what solve(problem, B, X, options) takes beside B and X, with the operators, of this many columns.
-template <Scalar T, class Bytes, class Solve>
-void check_bytes_of(const char* name, const GridPtr& grid, MeteredBackend& backend, Index nrhs, Index batch,
-                    const Bytes& bytes, const Solve& solve) {
-  const Space space = array_space(grid, {9, 14}, 0);
-  DistMatrix<T> B(grid, space.layout(nrhs)), X(grid, space.layout(nrhs));
-  B.fill(random_elements<T>(1));
-  X.set_zero();
-  release_scratch(*grid);
-  const Index before = backend.bytes_in_use();
-  backend.forget_most();
-  const ArrayProblem<T> problem = array_problem<T>(grid);
-  SolveOptions options;
-  options.max_iterations = 2;
-  options.initial_guess = true;
-  options.batch = batch;
-  const SolveBytes said = bytes(problem, options);
-  solve(problem, B, X, options);
-  CAPTURE(name, grid->rows(), grid->cols(), nrhs, batch, said.operators, said.vectors, said.products);
-  if (!grid->is_member()) {
-    CHECK(said.total() == 0);
-    return;
+/// Inversions with operators on arrays, which keep tables and diagonals, and take scratch memory.
+template <Scalar T>
+class Inversions {
+ public:
+  explicit Inversions(Space space) : space_(std::move(space)) {}
+
+  Inversion<T> plain() const {
+    const OperatorPtr<T> A = modelling(0);
+    return {
+        [A](Index nrhs, const SolveOptions& options) { return solve_bytes(Solver::cgls, *A, nrhs, options); },
+        [A](const auto& B, auto& X, const SolveOptions& options) { cgls(*A, B, X, options); }};
   }
-  const Index took = backend.most_bytes_in_use() - before,
-              scalars = static_cast<Index>(100 + 4 * sizeof(T)) * nrhs;
-  CHECK(took >= said.total());
-  CHECK(took <= said.total() + scalars);
-  CHECK(said.operators > 0);
-  CHECK(said.products > 0);
-}
+  Inversion<T> normal_equations() const {
+    const OperatorPtr<T> A = modelling(0);
+    NormalEquationsTerms<T> terms;
+    terms.weight = positive();
+    terms.regularizers = {{gradient<T>(space_, {1, 1}), 2}, {modelling(1), 1}};
+    terms.normal_regularizers = {{positive(), 3}};
+    return {[=](Index nrhs, const SolveOptions& options) {
+              return normal_equations_inversion_bytes(A, nrhs, terms, options);
+            },
+            [=](const auto& B, auto& X, const SolveOptions& options) {
+              normal_equations_inversion(A, B, X, terms, options);
+            }};
+  }
+  Inversion<T> stacked() const {
+    const OperatorPtr<T> A = modelling(0);
+    const RegularizedTerms<T> terms{
+        positive(), {{modelling(1), 2}, {gradient<T>(space_, {1, 1}), 3}}, Solver::cgls};
+    return {[=](Index nrhs, const SolveOptions& options) {
+              return regularized_inversion_bytes(A, nrhs, terms, options);
+            },
+            [=](const auto& B, auto& X, const SolveOptions& options) {
+              regularized_inversion(A, B, X, terms, options);
+            }};
+  }
+  Inversion<T> by_admm() const {
+    const OperatorPtr<T> A = modelling(0), L = gradient<T>(space_, {1, 1});
+    const ProximalPtr<T> g = threshold_penalty<T>(Threshold::soft, 0.1);
+    return {[=](Index nrhs, const SolveOptions& options) {
+              return admm_bytes(A, L, g, nrhs, {.common = options});
+            },
+            [=](const auto& B, auto& X, const SolveOptions& options) {
+              admm(A, L, g, B, X, {.common = options});
+            }};
+  }
+
+ private:
+  OperatorPtr<T> positive() const {
+    DistMatrix<T> d(space_.grid, space_.layout(1));
+    d.fill([](Index i, Index) { return T(static_cast<Real<T>>(1 + i % 3)); });
+    return diagonal<T>(space_, std::move(d));
+  }
+  OperatorPtr<T> modelling(int dim) const {
+    return product(positive(),
+                   band_operator<T>(space_, dim, convolution(space_.dims.size(dim), {1, 2, 4}, 1)));
+  }
+
+  Space space_;
+};
 
 }  // namespace
 
@@ -290,52 +312,37 @@ TEMPLATE_TEST_CASE("An inversion takes the memory that it says, with its operato
   using T = TestType;
   const auto backend = std::make_shared<MeteredBackend>();
   for (const auto& grid : compact_grids(backend)) {
+    const Space space = array_space(grid, {9, 14}, 0);
+    const Inversions<T> inversions(space);
+    const auto check = [&](const char* name, Index nrhs, Index batch, const auto& make) {
+      DistMatrix<T> B(grid, space.layout(nrhs)), X(grid, space.layout(nrhs));
+      B.fill(random_elements<T>(1));
+      X.set_zero();
+      release_scratch(*grid);
+      const Index before = backend->bytes_in_use();
+      backend->forget_most();
+      const Inversion<T> inversion = make();
+      SolveOptions options;
+      options.max_iterations = 2;
+      options.initial_guess = true;
+      options.batch = batch;
+      const SolveBytes said = inversion.bytes(nrhs, options);
+      inversion.solve(B, X, options);
+      CAPTURE(name, grid->rows(), grid->cols(), nrhs, batch, said.operators, said.vectors, said.products);
+      if (!grid->is_member()) {
+        CHECK(said.total() == 0);
+        return;
+      }
+      const Index took = backend->most_bytes_in_use() - before;
+      CHECK(took >= said.total());
+      CHECK(took <= said.total() + static_cast<Index>(100 + 4 * sizeof(T)) * nrhs);
+      CHECK(said.products > 0);
+    };
     for (const auto& [nrhs, batch] : {std::pair<Index, Index>{1, 0}, {5, 0}, {5, 2}}) {
-      const auto check = [&, nrhs = nrhs, batch = batch](const char* name, const auto& bytes,
-                                                         const auto& solve) {
-        check_bytes_of<T>(name, grid, *backend, nrhs, batch, bytes, solve);
-      };
-      const auto normal_terms = [](const ArrayProblem<T>& of) {
-        NormalEquationsTerms<T> terms;
-        terms.weight = of.R;
-        terms.regularizers = {{of.L, 2}};
-        terms.normal_regularizers = {{of.R, 3}};
-        return terms;
-      };
-      const auto terms = [](const ArrayProblem<T>& of) {
-        return RegularizedTerms<T>{of.A, {{of.R, 2}, {of.L, 3}}, Solver::cgls};
-      };
-      const auto l1 = threshold_penalty<T>(Threshold::soft, 0.1);
-      check(
-          "a solve",
-          [&, nrhs = nrhs](const auto& of, const auto& options) {
-            return solve_bytes(Solver::cgls, *of.A, nrhs, options);
-          },
-          [](const auto& of, const auto& B, auto& X, const auto& options) { cgls(*of.A, B, X, options); });
-      check(
-          "normal equations",
-          [&, nrhs = nrhs](const auto& of, const auto& options) {
-            return normal_equations_inversion_bytes(of.A, nrhs, normal_terms(of), options);
-          },
-          [&](const auto& of, const auto& B, auto& X, const auto& options) {
-            normal_equations_inversion(of.A, B, X, normal_terms(of), options);
-          });
-      check(
-          "a stack",
-          [&, nrhs = nrhs](const auto& of, const auto& options) {
-            return regularized_inversion_bytes(of.A, nrhs, terms(of), options);
-          },
-          [&](const auto& of, const auto& B, auto& X, const auto& options) {
-            regularized_inversion(of.A, B, X, terms(of), options);
-          });
-      check(
-          "ADMM",
-          [&, nrhs = nrhs](const auto& of, const auto& options) {
-            return admm_bytes(of.A, of.L, l1, nrhs, {.common = options});
-          },
-          [&](const auto& of, const auto& B, auto& X, const auto& options) {
-            admm(of.A, of.L, l1, B, X, {.common = options});
-          });
+      check("a solve", nrhs, batch, [&] { return inversions.plain(); });
+      check("normal equations", nrhs, batch, [&] { return inversions.normal_equations(); });
+      check("a stack", nrhs, batch, [&] { return inversions.stacked(); });
+      check("ADMM", nrhs, batch, [&] { return inversions.by_admm(); });
     }
   }
   CHECK(backend->bytes_in_use() == 0);
