@@ -53,118 +53,133 @@ void note_iterations(UseCase& run, const SolveReport& report) {
   run.figure("most iterations", static_cast<double>(iterations.back()));
 }
 
-/// Whether CGLS reads the kernel once in an iteration. With few sources memory limits the products.
-template <Scalar C>
-bool reads_once(const MddArguments& arguments, const KernelOperator<C>& G) {
-  return arguments.common.solver == Solver::cgls && arguments.sources <= 4 && arguments.weights.empty() &&
-         G.A->has_one_pass() && G.one_pass_pays;
-}
-
-/// Calls run.plan(). A: in time; null: in frequency. frequencies: that are solved alone; null: they are not.
 template <Scalar R>
-bool plan_mdd(UseCase& run, const MddArguments& arguments, const KernelOperator<std::complex<R>>& G,
-              const Transform<R>& models, const Transform<R>& data, const OperatorPtr<R>& A,
-              const IndependentFrequencies<std::complex<R>>* frequencies, const Table& weights) {
-  using C = std::complex<R>;
-  const Index columns = arguments.sources;
-  const auto arrays = [columns]<Scalar T>(const Space& space, T) {
-    return space.local_rows() * columns * static_cast<Index>(sizeof(T));
-  };
-  InversionMemory memory{.otherwise = G.bytes_at_reading};
-  if (A != nullptr) {
-    memory.solve = solve_weighted_bytes(arguments.common.solver, A, weights, columns);
-    memory.arrays = arrays(A->domain(), R()) + arrays(A->range(), R());
-    return run.plan(memory);
-  }
-  SolveOptions options;
-  options.one_pass = reads_once<C>(arguments, G);
-  memory.solve = frequencies == nullptr
-                     ? solve_weighted_bytes(arguments.common.solver, G.A, weights, columns, options)
-                     : frequencies->bytes();
-  const Index of_models = arrays(G.A->domain(), C()), of_data = arrays(G.A->range(), C());
-  memory.arrays = of_models + of_data;
-  memory.otherwise = std::max({memory.otherwise, memory.solve.operators + of_data + models.bytes(columns),
-                               memory.solve.operators + of_models + data.bytes(columns)});
-  return run.plan(memory);
-}
+class Mdd {
+ public:
+  /// Reads or makes the kernel, or plans it (collective over the grid).
+  Mdd(UseCase& run, const MddArguments& arguments)
+      : run_(run),
+        arguments_(arguments),
+        kernel_(array_space(run.grid(), {arguments.frequencies, arguments.nx, arguments.ny}, 0)),
+        weights_(read_pair_weights(arguments, run.grid())),
+        G_(kernel_operator<R>(run, arguments, kernel_)),
+        times_{arguments.axis_samples(), arguments.time_zero(), arguments.time_zero()},
+        models_(array_space(run.grid(), {arguments.frequencies, arguments.nx}, 0), G_.models, times_.samples,
+                times_.model_zero),
+        data_(array_space(run.grid(), {arguments.frequencies, arguments.ny}, 0), G_.data, times_.samples,
+              times_.data_zero) {}
 
-template <Scalar R>
-void run_mdd(UseCase& run, const MddArguments& arguments) {
-  using C = std::complex<R>;
-  const auto& grid = run.grid();
-  const Space kernel = array_space(grid, {arguments.frequencies, arguments.nx, arguments.ny}, 0);
-  const bool own = arguments.has_own_data();
-  const Table weights = read_pair_weights(arguments, grid);
-  KernelOperator<C> G = kernel_operator<R>(run, arguments, kernel);
-  const ConvolutionTimes times{arguments.axis_samples(), arguments.time_zero(), arguments.time_zero()};
-  const Transform<R> model_transform(array_space(grid, {arguments.frequencies, arguments.nx}, 0), G.models,
-                                     times.samples, times.model_zero);
-  const Transform<R> data_transform(array_space(grid, {arguments.frequencies, arguments.ny}, 0), G.data,
-                                    times.samples, times.data_zero);
-  const OperatorPtr<R> convolution =
-      arguments.domain == "time" ? multidimensional_convolution<R>(G.on_arrays(), times) : nullptr;
-  std::optional<IndependentFrequencies<C>> frequencies;
-  if (arguments.independent) frequencies.emplace(arguments, kernel, G.entries, weights);
-  if (plan_mdd<R>(run, arguments, G, model_transform, data_transform, convolution,
-                  frequencies ? &*frequencies : nullptr, weights))
-    return;
-  // Own data are given, or a model that data are made of.
-  const Transform<R>& transform_of_given = own ? data_transform : model_transform;
-  DistMatrix<R> given = allocate_matrix<R>(grid, transform_of_given.traces().layout(arguments.sources));
-  if (own) {
-    read_data<R>(arguments, data_transform.traces(), given);
-    clear_missing<R>(weights, data_transform.traces(), given);
-  } else {
-    fill_model<R>(arguments, model_transform.traces(), given);
-  }
-
-  if (convolution != nullptr) {
-    const OperatorPtr<R>& A = convolution;
-    DistMatrix<R> other =
-        allocate_matrix<R>(grid, (own ? A->domain() : A->range()).layout(arguments.sources));
+  void invert_in_time() {
+    const OperatorPtr<R> A = multidimensional_convolution<R>(G_.on_arrays(), times_);
+    if (run_.plan({.solve = solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources),
+                   .arrays = bytes_of<R>(A->domain()) + bytes_of<R>(A->range()),
+                   .otherwise = G_.bytes_at_reading}))
+      return;
+    DistMatrix<R> given = given_traces(), other = others<R>(*A);
     invert<R>(
-        run, *A, own, own ? other : given, own ? given : other,
+        run_, *A, own_, own_ ? other : given, own_ ? given : other,
         [&](const DistMatrix<R>& B, DistMatrix<R>& X) {
-          run.solve({A->rows(), A->cols(), B.cols(), scalar_type_of<R>}, [&](const SolveOptions& options) {
-            return solve_weighted<R>(arguments.common.solver, A, nullptr, weights, B, X, options);
+          run_.solve({A->rows(), A->cols(), B.cols(), scalar_type_of<R>}, [&](const SolveOptions& options) {
+            return solve_weighted<R>(arguments_.common.solver, A, nullptr, weights_, B, X, options);
           });
         },
         [&](const char* name, DistMatrix<R>& X, bool is_data) {
-          run.save(name, is_data ? A->range() : A->domain(), X);
+          run_.save(name, is_data ? A->range() : A->domain(), X);
         });
-    return;
   }
-  // The transform of the kept band keeps norms, so the iterations equal those in time.
-  const OperatorPtr<C>& A = G.A;
-  DistMatrix<C> given_spectra = transform_of_given.spectra_of(given);
-  given = DistMatrix<R>();
-  release_scratch(*grid);  // of the transform
-  DistMatrix<C> other = allocate_matrix<C>(grid, (own ? A->domain() : A->range()).layout(arguments.sources));
-  invert<C>(
-      run, *A, own, own ? other : given_spectra, own ? given_spectra : other,
-      [&](const DistMatrix<C>& B, DistMatrix<C>& X) {
-        const ProductShape shape{A->rows(), A->cols(), arguments.sources, scalar_type_of<C>};
-        if (!arguments.independent) {
-          return run.solve(shape, [&](SolveOptions options) {
-            options.one_pass = reads_once<C>(arguments, G);
-            return solve_weighted<C>(arguments.common.solver, A, G.data, weights, B, X, options);
-          });
-        }
-        SolveReport report;
-        run.solve({arguments.ny, arguments.nx, arguments.frequencies * arguments.sources, scalar_type_of<C>},
-                  [&](const SolveOptions& options) { return report = frequencies->solve(B, X, options); });
-        run.set_costs(frequencies->take_costs());
-        if (!arguments.common.tolerance) run.option("tolerance", default_tolerance(scalar_type_of<C>));
-        note_iterations(run, report);
-      },
-      [&](const char* name, DistMatrix<C>& X, bool is_data) {
-        if (arguments.common.save.empty()) return;
-        const Transform<R>& transform = is_data ? data_transform : model_transform;
-        DistMatrix<R> in_time = transform.traces_of(X);
-        release_scratch(*grid);
-        run.save(name, transform.traces(), in_time);
-      });
-}
+
+  /// The transform of the kept band keeps norms, so the iterations equal those in time.
+  void invert_in_frequency() {
+    const OperatorPtr<C>& A = G_.A;
+    std::optional<IndependentFrequencies<C>> frequencies;
+    if (arguments_.independent) frequencies.emplace(arguments_, kernel_, G_.entries, weights_);
+    SolveOptions how;
+    how.one_pass = reads_once();
+    if (run_.plan(memory_in_frequency(frequencies ? frequencies->bytes()
+                                                  : solve_weighted_bytes(arguments_.common.solver, A,
+                                                                         weights_, arguments_.sources, how))))
+      return;
+    DistMatrix<C> given = (own_ ? data_ : models_).spectra_of(given_traces());
+    release_scratch(*run_.grid());  // of the transform
+    DistMatrix<C> other = others<C>(*A);
+    invert<C>(
+        run_, *A, own_, own_ ? other : given, own_ ? given : other,
+        [&](const DistMatrix<C>& B, DistMatrix<C>& X) {
+          if (frequencies) return solve_alone(*frequencies, B, X);
+          run_.solve(
+              {A->rows(), A->cols(), arguments_.sources, scalar_type_of<C>}, [&](SolveOptions options) {
+                options.one_pass = how.one_pass;
+                return solve_weighted<C>(arguments_.common.solver, A, G_.data, weights_, B, X, options);
+              });
+        },
+        [&](const char* name, DistMatrix<C>& X, bool is_data) {
+          if (arguments_.common.save.empty()) return;
+          const Transform<R>& transform = is_data ? data_ : models_;
+          DistMatrix<R> in_time = transform.traces_of(X);
+          release_scratch(*run_.grid());
+          run_.save(name, transform.traces(), in_time);
+        });
+  }
+
+ private:
+  using C = std::complex<R>;
+
+  template <Scalar T>
+  Index bytes_of(const Space& space) const {
+    return space.local_rows() * arguments_.sources * static_cast<Index>(sizeof(T));
+  }
+  /// Before and after the solve, data or models are transformed beside the others' spectra.
+  InversionMemory memory_in_frequency(const SolveBytes& solve) const {
+    const Index of_models = bytes_of<C>(G_.A->domain()), of_data = bytes_of<C>(G_.A->range()),
+                columns = arguments_.sources;
+    return {.solve = solve,
+            .arrays = of_models + of_data,
+            .otherwise = std::max({G_.bytes_at_reading, solve.operators + of_data + models_.bytes(columns),
+                                   solve.operators + of_models + data_.bytes(columns)})};
+  }
+
+  /// Whether CGLS reads the kernel once in an iteration. With few sources memory limits the products.
+  bool reads_once() const {
+    return arguments_.common.solver == Solver::cgls && arguments_.sources <= 4 && weights_.values.empty() &&
+           !arguments_.independent && G_.A->has_one_pass() && G_.one_pass_pays;
+  }
+
+  /// The user's data, or a model that data are made of.
+  DistMatrix<R> given_traces() const {
+    const Space& traces = (own_ ? data_ : models_).traces();
+    DistMatrix<R> given = allocate_matrix<R>(run_.grid(), traces.layout(arguments_.sources));
+    if (own_) {
+      read_data<R>(arguments_, traces, given);
+      clear_missing<R>(weights_, traces, given);
+    } else {
+      fill_model<R>(arguments_, traces, given);
+    }
+    return given;
+  }
+  /// Memory for the models of given data, or for the data of a given model.
+  template <Scalar T>
+  DistMatrix<T> others(const LinearOperator<T>& A) const {
+    return allocate_matrix<T>(run_.grid(), (own_ ? A.domain() : A.range()).layout(arguments_.sources));
+  }
+
+  void solve_alone(IndependentFrequencies<C>& frequencies, const DistMatrix<C>& B, DistMatrix<C>& X) {
+    SolveReport report;
+    run_.solve({arguments_.ny, arguments_.nx, arguments_.frequencies * arguments_.sources, scalar_type_of<C>},
+               [&](const SolveOptions& options) { return report = frequencies.solve(B, X, options); });
+    run_.set_costs(frequencies.take_costs());
+    if (!arguments_.common.tolerance) run_.option("tolerance", default_tolerance(scalar_type_of<C>));
+    note_iterations(run_, report);
+  }
+
+  UseCase& run_;
+  const MddArguments& arguments_;
+  const bool own_ = arguments_.has_own_data();
+  const Space kernel_;
+  const Table weights_;
+  KernelOperator<C> G_;
+  const ConvolutionTimes times_;
+  const Transform<R> models_, data_;
+};
 
 ExitStatus mdd(Communicator& world, const MddArguments& given) {
   MddArguments arguments = given;
@@ -201,7 +216,10 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   run.option("domain", arguments.domain);
   run.option("independent", arguments.independent);
   run.option("groups", arguments.groups);
-  return run.run([&]<Scalar R>() { run_mdd<R>(run, arguments); });
+  return run.run([&]<Scalar R>() {
+    Mdd<R> problem(run, arguments);
+    arguments.domain == "time" ? problem.invert_in_time() : problem.invert_in_frequency();
+  });
 }
 
 }  // namespace

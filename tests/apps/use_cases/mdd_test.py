@@ -363,7 +363,7 @@ def test_weights(suite):
 
 def test_plan(suite):
     """--dry-run writes nothing, and says what memory a run takes, beside that of a small run."""
-    large = ["--nx", 400, "--ny", 500, "--samples", 200, "--nf", 200, "--iterations", 1]
+    large = ["--nx", 700, "--ny", 500, "--samples", 200, "--nf", 200, "--iterations", 1]
     for options in (["--sources", 80], ["--sources", 4, "--domain", "time"], ["--solver", "lsqr", "--groups"],
                     ["--sources", 60, "--independent", "--tolerance", 0], ["--independent", "--solver", "lsmr", "--tolerance", 0]):
         suite.check_plan("mdd", [*large, *options], [*options_of(SMALL), "--iterations", 1, *options], 2)
