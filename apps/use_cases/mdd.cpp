@@ -128,14 +128,16 @@ class Mdd {
   Index bytes_of(const Space& space) const {
     return space.local_rows() * arguments_.sources * static_cast<Index>(sizeof(T));
   }
-  /// Before and after the solve, data or models are transformed beside the others' spectra.
   InversionMemory memory_in_frequency(const SolveBytes& solve) const {
     const Index of_models = bytes_of<C>(G_.A->domain()), of_data = bytes_of<C>(G_.A->range()),
                 columns = arguments_.sources;
+    Index transform = (own_ ? data_ : models_).bytes(columns);
+    if (!arguments_.common.save.empty())
+      transform = std::max(
+          {transform, of_data + models_.bytes(columns), own_ ? 0 : of_models + data_.bytes(columns)});
     return {.solve = solve,
             .arrays = of_models + of_data,
-            .otherwise = std::max({G_.bytes_at_reading, solve.operators + of_data + models_.bytes(columns),
-                                   solve.operators + of_models + data_.bytes(columns)})};
+            .otherwise = std::max(G_.bytes_at_reading, solve.operators + transform)};
   }
 
   /// Whether CGLS reads the kernel once in an iteration. With few sources memory limits the products.
