@@ -91,6 +91,10 @@ def check_solve(suite, kept):
         suite.check("were measured" not in run.output, "it measures again:", run.output)
         run, found, choices = solved(factors)
         suite.check(choices == "built in", "off:", choices)
+    for words in (("lsm",), ("mdd", "--nx", 5, "--ny", 4, "--samples", 20, "--nf", 20)):  # so do use cases
+        suite.succeeded(suite.run(*words, "--iterations", 1, "--quiet", "--report", "U.json", environment=BY_FILE))
+        choices = json.loads((suite.folder / "U.json").read_text(encoding="utf-8"))["choices"]
+        suite.check(choices == measured, words, choices)
     # Options choose, whatever was measured.
     run, found, choices = solved({"one pass": 9}, "--storage", "packed", environment=BY_FILE)
     suite.check(found == ("packed", "cgls"), "--storage", found)

@@ -474,6 +474,11 @@ def check_limits(suite, rng):
     table = {line[:38].strip(): line[38:].split() for line in run.output.splitlines()}
     suite.check(table.get("matrix") == ["2.3", "KiB"] * 2, "a quarter of 40 x 30 x 8 bytes is 2.3 KiB:", run.output)
     suite.check({"right-hand sides", "solution", "memory in all"} <= set(table), "rows are missing:", run.output)
+    _, _, report = problem.solve("--iterations", 2, status=3, ranks=4, grid=(2, 2))
+    planned = report["memory_bytes"]["planned"]
+    suite.check([text for size in (min(planned), max(planned)) for text in (f"{size / 1024:.1f}", "KiB")] == table["memory in all"],
+                "planned", planned, "but the plan was", run.output)
+    suite.check(all(peak > 2 ** 20 for peak in report["memory_bytes"]["peak"]), "peaks", report["memory_bytes"])
 
 
 def check_range(suite, rng, full):

@@ -367,6 +367,13 @@ def test_plan(suite):
     for options in (["--sources", 80], ["--sources", 4, "--domain", "time"], ["--solver", "lsqr", "--groups"],
                     ["--sources", 60, "--independent", "--tolerance", 0], ["--independent", "--solver", "lsmr", "--tolerance", 0]):
         suite.check_plan("mdd", [*large, *options], [*options_of(SMALL), "--iterations", 1, *options], 2)
+    rng = np.random.default_rng(10)
+    for name, sources, shots in (("many", 20, 200), ("few", 3, 2)):
+        np.save(suite.folder / f"{name}_g.npy", rng.standard_normal((150, 400, sources)).astype(np.float32))
+        np.save(suite.folder / f"{name}.npy", rng.standard_normal((150, 400, shots)).astype(np.float32))
+        np.save(suite.folder / f"{name}_weights.npy", np.ones((400, shots)))
+    suite.check_plan("mdd", *(["--kernel", f"{name}_g.npy", "--data", f"{name}.npy", "--weights", f"{name}_weights.npy", "--iterations", 1]
+                              for name in ("many", "few")), 2)
 
 
 def test(suite, full):
