@@ -83,8 +83,8 @@ OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavele
                  band_operator<T>(space, 2, first_derivative(dims.size(2))));
 }
 
-/// Smooth arrays, without a shift, along lines, traces and samples, except along dimensions that are too
-/// short.
+/// What smooths arrays, one after the other, without a shift: along lines, traces and samples, except along
+/// dimensions that are too short.
 template <Scalar T>
 std::vector<OperatorPtr<T>> smoothing(const Space& space) {
   std::vector<OperatorPtr<T>> operators;
