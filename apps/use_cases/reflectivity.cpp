@@ -59,18 +59,20 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
     const ProximalPtr<T> l1 = threshold_penalty<T>(Threshold::soft);
     const bool gradient = solver == Solver::proximal_gradient;
     // FISTA's cost is PyLops', whose eps is twice the weight of its threshold.
-    const auto objective =
-        std::make_shared<Objective<T>>(l1, gradient ? arguments.sigma : 2 * arguments.sigma, nullptr, space);
+    std::shared_ptr<Objective<T>> objective;
+    if (has_costs)
+      objective = std::make_shared<Objective<T>>(l1, gradient ? arguments.sigma : 2 * arguments.sigma,
+                                                 nullptr, space);
     run.solve({A->rows(), A->cols(), 1, scalar_type_of<T>}, [&](SolveOptions options) {
       options.lambda = arguments.sigma;
       options.step = arguments.step;
-      if (has_costs) options.observers.push_back(objective);
+      if (objective != nullptr) options.observers.push_back(objective);
       SolveReport report = solve(solver, *A, data, inverted, options, {.penalty = gradient ? l1 : nullptr});
       run.option("sigma", arguments.sigma);
       run.option("step", report.step);
       return report;
     });
-    if (has_costs) run.set_costs(objective->costs());
+    if (objective != nullptr) run.set_costs(objective->costs());
     run.save("inverted", space, inverted);
     inverted -= model;
     if (norm > 0) run.figure("relative model error", column_norms(inverted)[0] / norm);

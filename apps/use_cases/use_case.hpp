@@ -57,9 +57,8 @@ std::vector<std::vector<double>> costs_of(const SolveReport& report);
 class UseCase {
  public:
   /// Makes the grid, of the requested shape or else of this one. The run chooses by the calibration of these
-  /// machines, if there is one. Checks that all outputs can be written and
-  /// are not inputs, including a file NAME.npy in the folder --save for each of these names. The arguments
-  /// must outlive this object.
+  /// machines, if there is one. Checks that all outputs can be written and are not inputs, including a file
+  /// NAME.npy in the folder --save for each of these names. The arguments must outlive this object.
   UseCase(Communicator& world, const char* command, const UseCaseArguments& arguments, GridShape shape,
           const std::vector<std::string>& saved, const std::vector<NamedFile>& inputs = {});
 

@@ -225,7 +225,7 @@ GRIDLOPS_EXPORT Index solver_workspace_bytes(const SolverMemory& of, int row, in
 
 /// What an inversion takes on a rank, in bytes, excluding B, X and a few numbers per column.
 struct SolveBytes {
-  Index operators = 0;  ///< what they keep: LinearOperator::kept_bytes()
+  Index operators = 0;  ///< what operators keep: LinearOperator::kept_bytes()
   Index vectors = 0;    ///< of the solver, with the right-hand sides that the inversion makes of B
   Index products = 0;   ///< scratch memory: LinearOperator::scratch_bytes()
 
@@ -233,7 +233,7 @@ struct SolveBytes {
 };
 
 /// Returns what solve() takes on this rank for so many right-hand sides, nothing on an idle rank. Not
-/// collective, and takes none of it. Functions with such names say the same of other inversions.
+/// collective, and takes none of it. Functions NAME_bytes() say the same of other inversions.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes solve_bytes(Solver solver, const LinearOperator<T>& A, Index nrhs,
                                        const SolveOptions& options = {});
