@@ -87,7 +87,7 @@ DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout
 
 template <Scalar T>
 DistMatrix<T>::DistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout, MatrixView<T> local)
-    : ConstDistMatrix<T>(std::move(grid), std::move(layout), local), local_(local) {}
+    : ConstDistMatrix<T>(std::move(grid), std::move(layout), local), local_(local), is_callers_(true) {}
 
 template <Scalar T>
 void DistMatrix<T>::fill(const std::function<T(Index i, Index j)>& value) {
@@ -165,7 +165,9 @@ DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid> grid, Layout lay
   const int row = grid->my_row(), col = grid->my_col();
   const MatrixView<T> block(nullptr, layout.row_range(*grid, row, col).size,
                             layout.col_range(*grid, row, col).size);
-  return DistMatrix<T>(std::move(grid), std::move(layout), block);
+  DistMatrix<T> matrix(std::move(grid), std::move(layout), block);
+  matrix.is_callers_ = false;
+  return matrix;
 }
 
 template <Scalar T>

@@ -19,6 +19,12 @@ namespace gridlops {
 template <Scalar T>
 class DistMatrix;
 
+/// Returns a matrix whose block has a size, but no memory (not collective). An operator made of it says, with
+/// LinearOperator::kept_bytes() and scratch_bytes(), what it would take if it owned the matrix, and must not
+/// multiply.
+template <Scalar T>
+GRIDLOPS_EXPORT DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
+
 /// A read-only view of a matrix on a process grid. The layout says which column-major block each rank holds.
 /// The block belongs to a DistMatrix or to the caller, and must outlive the view; copies view the same block.
 /// Functions that read a matrix take this type, so they accept a DistMatrix, and slices of either type.
@@ -94,10 +100,8 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
 
   using ConstDistMatrix<T>::local;
   MatrixView<T> local() { return local_; }
-  /// Whether this matrix owns the memory of this rank's block; false if the block is empty.
-  bool owns_block() const { return memory_.data() != nullptr; }
-  /// Whether the block is in the caller's memory. One that is not there, as in a planned_matrix(), is not.
-  bool is_callers() const { return local_.data != nullptr && !owns_block(); }
+  /// Whether it uses the caller's blocks; the same on all ranks. A planned_matrix() does not.
+  bool is_callers() const { return is_callers_; }
 
   /// Element (i, j) ← value(i, j), with global indices, so that the matrix is the same on every grid. Not
   /// collective.
@@ -113,8 +117,11 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
   DistMatrix column_slice(const std::vector<Index>& first, const Partition& part_sizes);
 
  private:
+  friend DistMatrix planned_matrix<T>(std::shared_ptr<const ProcessGrid> grid, Layout layout);
+
   Buffer<T> memory_;
   MatrixView<T> local_;
+  bool is_callers_ = false;
 };
 
 /// Returns a matrix that owns its block, uninitialised (collective over the grid; idle ranks return at once).
@@ -122,12 +129,6 @@ class GRIDLOPS_EXPORT DistMatrix : public ConstDistMatrix<T> {
 /// layout does not fit the grid.
 template <Scalar T>
 GRIDLOPS_EXPORT DistMatrix<T> allocate_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
-
-/// Returns a matrix whose block has a size, but no memory (not collective). An operator made of it says, with
-/// LinearOperator::kept_bytes() and scratch_bytes(), what it would take if it owned the matrix, and must not
-/// multiply.
-template <Scalar T>
-GRIDLOPS_EXPORT DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
 
 /// Throws ShapeError, on all ranks, unless X and Y are on the same grid and have the same layout. The message
 /// begins with the name of the operation.

@@ -40,7 +40,7 @@ class Fredholm final : public LibraryOperator<T> {
     constexpr Index few = 16;
     const bool is_on_host = backend().memory_space() == MemorySpace::host;
     packs_ =
-        G_.owns_block() && is_on_host && packed_is_faster(scalar_type_of<T>, nx_, ny_, few, kernel_choice());
+        !G_.is_callers() && is_on_host && packed_is_faster(scalar_type_of<T>, nx_, ny_, few, kernel_choice());
     constexpr Index in_cache = 1 << 19;
     has_one_pass_ = packs_ || (is_on_host && nx_ * ny_ * Index{sizeof(T)} <= in_cache);
   }
@@ -52,7 +52,7 @@ class Fredholm final : public LibraryOperator<T> {
     if (packs_) pack();
   }
   Index do_kept_bytes(const Partition&) const override {
-    return !packs_ && G_.is_callers() ? 0 : G_.local().size() * Index{sizeof(T)};
+    return G_.is_callers() ? 0 : G_.local().size() * Index{sizeof(T)};
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_part(1, X.local().cols,
@@ -87,7 +87,7 @@ class Fredholm final : public LibraryOperator<T> {
       packed_.emplace_back(G_.grid()->backend(), slices({done, 1}).first, *kernel_choice().set, false);
       backend().discard(G_.local().data, (done + 1) * nx_ * ny_ * Index{sizeof(T)});
     }
-    G_ = DistMatrix<T>(G_.grid(), G_.layout(), MatrixView<T>(nullptr, G_.local().rows, 1));
+    G_ = planned_matrix<T>(G_.grid(), G_.layout());
   }
 
   /// Calls work(part) for ranges of slices. On the host a slice is a part, so that all its products find it

@@ -129,7 +129,7 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
       in_place ? 0 : steps_ahead(options.lookahead, std::max(forward.count(), adjoint.count()));
   const std::size_t slots = lookahead + 1;
 
-  const SourceBlock of_A = A.owns_block() ? SourceBlock::of_operator : SourceBlock::of_caller;
+  const SourceBlock of_A = A.is_callers() ? SourceBlock::of_caller : SourceBlock::of_operator;
   // A GPU's BLAS may round by the alignment of A, and then a column by the rank that has it.
   const PanelCopies copies = options.column_stable && backend->memory_space() == MemorySpace::device
                                  ? PanelCopies::everywhere

@@ -35,7 +35,7 @@ void GivenMatrix<T>::require_unchanged() const {
 
 template <Scalar T>
 void GivenMatrix<T>::note_change() {
-  if (A_.owns_block())
+  if (!A_.is_callers())
     throw UsageError(message("the ", A_.rows(), " x ", A_.cols(),
                              " matrix was moved into its operator, which owns it, so that nobody else may "
                              "change it; make the operator of a view of your own block, or make a new one"),
@@ -45,8 +45,7 @@ void GivenMatrix<T>::note_change() {
 
 template <Scalar T>
 void GivenMatrix<T>::discard() {
-  const MatrixView<const T> block = std::as_const(A_).local();
-  A_ = DistMatrix<T>(A_.grid(), A_.layout(), MatrixView<T>(nullptr, block.rows, block.cols));
+  A_ = planned_matrix<T>(A_.grid(), A_.layout());
   hash_.reset();
 }
 
