@@ -122,7 +122,7 @@ std::vector<ReportRow> rows(bool hashed) {
     return ReportRow{name,
                      [place, sums](const SortedJson& report) { return over_columns(report, place, sums); }};
   };
-  const auto slowest = [](const char* name, const char* place) {
+  const auto largest = [](const char* name, const char* place) {
     return ReportRow{name, [place](const SortedJson& report) { return largest_of(at(report, place)); }};
   };
   return {plain("date", "/date"),
@@ -157,10 +157,10 @@ std::vector<ReportRow> rows(bool hashed) {
           plain("seconds: setup", "/seconds/setup"),
           plain("seconds: compute", "/seconds/compute"),
           plain("seconds: write", "/seconds/write"),
-          slowest("seconds waiting, most", "/seconds_waiting"),
-          slowest("received, most", "/bytes_received"),
-          slowest("memory planned, most", "/memory_bytes/planned"),
-          slowest("memory, most", "/memory_bytes/peak")};
+          largest("seconds waiting, most", "/seconds_waiting"),
+          largest("received, most", "/bytes_received"),
+          largest("memory planned, most", "/memory_bytes/planned"),
+          largest("memory, most", "/memory_bytes/peak")};
 }
 
 /// Leaves out rows in which no report has a value; marks those in which reports differ by "*".

@@ -2,11 +2,12 @@
 #include "measure/report.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,11 +34,13 @@ struct AllMeasurements {
   std::vector<Index> planned_bytes, peak_bytes;
 };
 
-/// The most memory that this process has had.
+/// The most memory that this process has had. What getrusage() says includes the program before it, whose
+/// process it took over.
 Index peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return Index{usage.ru_maxrss} * 1024;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return 1024 * std::stol(line.substr(line.find(':') + 1));
+  return -1;
 }
 
 AllMeasurements collect(Communicator& world, const Measurements& mine) {
@@ -137,7 +140,7 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
               {"bytes_sent", all.bytes_sent},
               {"bytes_received", all.bytes_received},
               {"seconds_waiting", all.seconds_waiting},
-              {"memory_bytes", {{"planned", known(all.planned_bytes)}, {"peak", all.peak_bytes}}}};
+              {"memory_bytes", {{"planned", known(all.planned_bytes)}, {"peak", known(all.peak_bytes)}}}};
   if (facts.product) {
     report["algorithm"] = name_of(facts.product->algorithm);
     report["storage"] = name_of(facts.product->storage);

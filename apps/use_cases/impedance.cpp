@@ -61,6 +61,7 @@ Impedance::Impedance(const std::shared_ptr<const ProcessGrid>& grid, const Imped
     arguments_.samples = header.rows;
     arguments_.traces = header.cols;
     bytes_ = header.rows * header.cols * Index{sizeof(double)};
+    bytes_at_reading_ = bytes_ + 2 * header.rows * header.cols * size_of(header.type);
     if (!is_planned) section_ = read_table(grid, path).values;
     for (double& element : section_) {
       if (!(element > 0))

@@ -31,7 +31,7 @@ class Impedance {
   const Space& space() const { return space_; }
   /// What a section in a file takes on each rank, and while it is read.
   Index bytes() const { return bytes_; }
-  Index bytes_at_reading() const { return 3 * bytes_; }
+  Index bytes_at_reading() const { return bytes_at_reading_; }
   template <Scalar T>
   DistMatrix<T> model() const;
 
@@ -40,7 +40,7 @@ class Impedance {
 
   ImpedanceArguments arguments_;  // with the sizes of the section in the file
   std::vector<double> section_;   // samples × all traces, column-major
-  Index bytes_ = 0;               // of it
+  Index bytes_ = 0, bytes_at_reading_ = 0;
   Space space_;
 };
 

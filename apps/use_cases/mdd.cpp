@@ -70,6 +70,7 @@ class Mdd {
               times_.data_zero) {}
 
   void invert_in_time() {
+    run_.note_kernel(scalar_type_of<C>);
     const OperatorPtr<R> A = multidimensional_convolution<R>(G_.on_arrays(), times_);
     if (run_.plan({.solve = solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources),
                    .arrays = bytes_of<R>(A->domain()) + bytes_of<R>(A->range()),
@@ -135,9 +136,12 @@ class Mdd {
     if (!arguments_.common.save.empty())
       transform = std::max(
           {transform, of_data + models_.bytes(columns), own_ ? 0 : of_models + data_.bytes(columns)});
+    // Frequencies that are solved alone also have a packed slice, during the solve.
+    const Index kernel =
+        arguments_.independent ? kernel_.local_rows() * static_cast<Index>(sizeof(C)) : solve.operators;
     return {.solve = solve,
             .arrays = of_models + of_data,
-            .otherwise = std::max(G_.bytes_at_reading, solve.operators + transform)};
+            .otherwise = std::max(G_.bytes_at_reading, kernel + transform)};
   }
 
   /// Whether CGLS reads the kernel once in an iteration. With few sources memory limits the products.

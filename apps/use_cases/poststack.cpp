@@ -243,9 +243,10 @@ void invert_own(UseCase& run, const PoststackArguments& arguments, const std::ve
       length > 0 ? modelling_by_traces<T>(space, arguments.wavelet, length, run.is_dry())
                  : poststack_modelling<T>(space, read_wavelet(run.grid(), arguments.wavelet)));
   InversionMemory memory{.arrays = bytes_of_arrays<T>(space, 2)};
-  if (length > 0)  // wavelets are read into arrays and copied, and the operator is made of a copy
-    memory.otherwise = bytes_of_arrays<T>(space_of_wavelets(space, length), 2) +
-                       2 * inversion.G().kept_bytes(Partition::with_sizes({1}));
+  if (length > 0) {  // wavelets are read and copied, and the operator is made of the copy
+    const Index wavelets = bytes_of_arrays<T>(space_of_wavelets(space, length), 1);
+    memory.otherwise = wavelets + std::max(wavelets, inversion.G().kept_bytes(Partition::with_sizes({1})));
+  }
   if (inversion.plan(run, memory)) return;
   const DistMatrix<T> d = read_own_array<T>(arguments.data, space);
   DistMatrix<T> m = read_own_array<T>(arguments.background, space);

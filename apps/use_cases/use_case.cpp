@@ -125,7 +125,7 @@ ExitStatus UseCase::run_on_members(const std::function<void()>& work) {
   measured_.setup_seconds += clock_.lap();
   if (is_dry()) return ExitStatus::done;
   if (!grid_->is_member()) measured_ = {.planned_bytes = 0};
-  facts_.choices = calibration_.source_of_choices(facts_.shape.type);
+  facts_.choices = calibration_.source_of_choices(kernel_type_.value_or(facts_.shape.type));
   write_costs(world_, arguments_.cost, costs_);
   write_report(world_, arguments_.report, facts_, measured_, &report_);
   const bool talks = world_.rank() == 0;

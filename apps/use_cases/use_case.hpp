@@ -96,6 +96,8 @@ class UseCase {
   template <Scalar T>
   void save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X);
 
+  /// Notes the type of a kernel, whose products follow a calibration, if it is not that of the problem.
+  void note_kernel(ScalarType type) { kernel_type_ = type; }
   /// Notes an option that the inversion used, for the report.
   template <class Value>
   void option(const std::string& name, const Value& value) {
@@ -113,6 +115,7 @@ class UseCase {
   Calibration calibration_;
   std::shared_ptr<const ProcessGrid> grid_;
   RunFacts facts_;
+  std::optional<ScalarType> kernel_type_;
   Stopwatch clock_;
   Measurements measured_;
   SolveReport report_;

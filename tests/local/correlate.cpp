@@ -65,10 +65,16 @@ TEMPLATE_TEST_CASE("Correlations by weights of each element are exact on integer
               for (std::size_t k = 0; k < weights.size(); ++k)
                 weights[k] = small_integer<R>(1, static_cast<Index>(k), 0);
               for (std::size_t k = 0; k < x.size(); ++k) x[k] = small_integer<R>(2, static_cast<Index>(k), 0);
-              // One weight of each element is zero, and what one of these is for is not a number.
-              for (Index i = 0; i < n && width > 2; ++i) weights[at(place(i, (i + 1) % 3))] = 0;
-              const Index nan = n == 1 ? 1 * step : 0;
-              if (n == 1 && width > 2) x[at(parts * nan)] = quiet_nan<R>();
+              // One number is not one, and no weight of it counts. Others are zero, too.
+              if (width > 2 && n > 0) {
+                const Index nan = n / 2 + 2 * step;
+                x[at(parts * nan)] = quiet_nan<R>();
+                for (Index i = 0; i < n; ++i) {
+                  weights[at(place(i, (i + 1) % 3))] = 0;
+                  for (Index k = 0; k < width; ++k)
+                    if (i + k * step == nan) weights[at(place(i, k))] = 0;
+                }
+              }
               const RealKernels<R>& kernels = set.of<R>();
               if (side_by_side) {
                 kernels.correlate_neighbours(n, R(3), weights.data(), width, apart, parts, x.data(), step,

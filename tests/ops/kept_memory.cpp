@@ -137,6 +137,10 @@ TEMPLATE_TEST_CASE("Operators of planned matrices say what they would take if th
     const OperatorPtr<T> planned = band_operator<T>(whole, 1, LineBands{1, 1, {}});
     CHECK(backend->bytes_in_use() == before);
     CHECK(planned->kept_bytes(column) == band_operator<T>(whole, 1, bands)->kept_bytes(column));
+    if (grid->is_member() && grid->comm().size() == 1) {
+      DistMatrix<T> X(grid, whole.layout(1)), Y(grid, whole.layout(1));
+      CHECK_THROWS_AS(planned->apply(T(1), X, T(0), Y), UsageError);
+    }
     if (grid->is_member()) {
       check(matrix_layout(Algorithm::stationary_a, *grid, 45, 23),
             [&](DistMatrix<T> A) { return matrix_mult(Algorithm::stationary_a, std::move(A)); });

@@ -224,6 +224,11 @@ TEST_CASE("Bands of lines that do not fit are refused", "[array_operators]") {
                               return {n, lower, upper, 0, 0, [](Index, Index) { return 1.0; }};
                             }};
       const std::string error = message_of<ShapeError>([&] { band_operator<double>(space, 1, bands); });
+      try {
+        band_operator<double>(space, 1, bands);
+      } catch (const ShapeError& refused) {
+        CHECK(refused.known_to() == KnownTo::one_rank);
+      }
       CAPTURE(error, n, last);
       CHECK(error.starts_with("line " + std::to_string(last) + " has a band of order " + std::to_string(n)));
     }

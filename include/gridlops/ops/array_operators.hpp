@@ -31,8 +31,8 @@ struct LineBands {
 /// throws is thrown on this rank only, as is a ShapeError for a band of another size or a larger width. Rows
 /// that are alike in all lines of a rank share their weights in each line: with a convolution() the operator
 /// keeps lower + 1 + upper weights for each line, otherwise as many for each element of this rank's block. It
-/// keeps them twice, for A and for Aᴴ. Without a function the operator is a plan, like that of a
-/// planned_matrix(), where each line has a convolution().
+/// keeps them twice, for A and for Aᴴ, and throws OutOfMemory on this rank only. Without a function the
+/// operator is a plan, like that of a planned_matrix(), where each line has a convolution().
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> band_operator(const Space& space, int dim, const LineBands& bands);
 

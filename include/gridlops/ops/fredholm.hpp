@@ -18,7 +18,7 @@ namespace gridlops {
 /// products faster; a view's block stays the caller's, and must not change. Models are arrays (slices, ny),
 /// data are arrays (slices, nx), both cut as the slices; their columns lie along `columns`. Every rank
 /// multiplies its own slices, and nothing moves. On the host there is one pass over slices that are packed or
-/// fit into a cache; larger views would be read three times.
+/// fit into a cache; others would be read three times.
 /// Not collective. Throws ShapeError, on all ranks and without communicating.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> fredholm(const Space& kernel, DistMatrix<T> G, Axis columns = Axis::uncut);

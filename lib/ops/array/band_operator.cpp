@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "ops/array/line_product.hpp"
 #include "ops/operator/array_products.hpp"
@@ -41,12 +43,13 @@ struct Lines {
 };
 
 /// This rank's rows of the bands of its lines, in the memory of a backend. First all bands are announced, and
-/// then set, each at its place among these lines.
+/// then set, each at its place among these lines. If none is, it has no memory.
 template <Scalar T>
 class BandLines {
  public:
-  BandLines(const BandShape& shape, const Lines& lines)
-      : A_{nullptr, shape.n, -shape.lower, shape.lower + 1 + shape.upper, lines.rows, lines.rows, lines.own},
+  BandLines(const BandShape& shape, const Lines& lines, std::shared_ptr<Backend> backend)
+      : backend_(std::move(backend)),
+        A_{nullptr, shape.n, -shape.lower, shape.lower + 1 + shape.upper, lines.rows, lines.rows, lines.own},
         bands_(static_cast<Index>(lines.bands.size())) {}
 
   /// Returns whether rows are alike in all bands that were announced.
@@ -56,20 +59,25 @@ class BandLines {
   }
   template <class Element>
   void set(Index place, const Element& element) {
-    if (staged_.empty()) staged_.resize(at(bands_ * A_.sets() * A_.width));
+    if (place == 0) host_ = Buffer<Real<T>>(is_on_host() ? backend_ : make_host_backend(), size());
     const Index slice = place / A_.apart(), neighbour = place % A_.apart();
-    A_.fill(staged_.data() + A_.place_of(slice, A_.rows.begin, neighbour), element);
+    A_.fill(host_.data() + A_.place_of(slice, A_.rows.begin, neighbour), element);
     if (place + 1 < bands_) return;
-    A_.is_finite =
-        std::all_of(staged_.begin(), staged_.end(), [](Real<T> weight) { return std::isfinite(weight); });
+    A_.is_finite = std::all_of(host_.data(), host_.data() + size(),
+                               [](Real<T> weight) { return std::isfinite(weight); });
   }
 
-  void reserve(const std::shared_ptr<Backend>& backend) const {
-    if (weights_.size() > 0) return;
-    weights_ = uploaded<Real<T>>(backend, staged_);
-    staged_ = std::vector<Real<T>>();
+  /// Brings the weights to a device.
+  void reserve(const std::shared_ptr<Backend>&) const {
+    if (host_.size() == 0 && device_.size() == 0 && size() > 0)
+      throw UsageError("bands of lines without a function are a plan, which has no products",
+                       KnownTo::one_rank);
+    if (is_on_host() || host_.size() == 0) return;
+    device_ = Buffer<Real<T>>(backend_, size());
+    backend_->upload(host_.data(), device_.data(), size() * Index{sizeof(Real<T>)});
+    host_ = Buffer<Real<T>>();
   }
-  Index kept_bytes() const { return bands_ * A_.sets() * A_.width * Index{sizeof(Real<T>)}; }
+  Index kept_bytes() const { return size() * Index{sizeof(Real<T>)}; }
   void add(const ArrayKernels<T>& kernels, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
            const LineExtent& extent) const {
     kernels.add_band(alpha, weights(), X, beta, Y, extent);
@@ -77,15 +85,18 @@ class BandLines {
   /// The weights, once reserve() has taken their memory.
   BandWeights<Real<T>> weights() const {
     BandWeights<Real<T>> A = A_;
-    A.data = weights_.data();
+    A.data = is_on_host() ? host_.data() : device_.data();
     return A;
   }
 
  private:
+  bool is_on_host() const { return backend_->memory_space() == MemorySpace::host; }
+  Index size() const { return bands_ * A_.sets() * A_.width; }
+
+  std::shared_ptr<Backend> backend_;
   BandWeights<Real<T>> A_;
   Index bands_;
-  mutable std::vector<Real<T>> staged_;  // in host memory, until reserve()
-  mutable Buffer<Real<T>> weights_;
+  mutable Buffer<Real<T>> host_, device_;
 };
 
 template <Scalar T>
@@ -99,7 +110,8 @@ struct ProductPair {
 template <Scalar T, class BandOf>
 ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape, const Lines& lines,
                              const BandOf& band_of, bool is_planned = false) {
-  BandLines<T> forward(shape, lines), adjoint(shape.transposed(), lines);
+  const std::shared_ptr<Backend>& backend = space.grid->backend();
+  BandLines<T> forward(shape, lines, backend), adjoint(shape.transposed(), lines, backend);
   const std::size_t known = is_planned || lines.rows.size == 0 ? 0 : lines.bands.size();
   bool are_alike = true;
   for (std::size_t k = 0; k < known && are_alike; ++k) {
@@ -207,11 +219,12 @@ OperatorPtr<T> band_operator(const Space& space, int dim, const LineBands& bands
   const BandShape shape{space.dims.size(dim), bands.lower, bands.upper};
   const auto band_of = [&](Index line) {
     Band band = bands.of(line);
-    require<ShapeError>(band.size() == shape.n && band.lower() <= shape.lower && band.upper() <= shape.upper,
-                        "line ", line, " has a band of order ", band.size(), " with ", band.lower(), " and ",
-                        band.upper(), " diagonals below and above the main one; here the order is ", shape.n,
-                        ", and at most ", shape.lower, " and ", shape.upper, " were announced");
-    return band;
+    if (band.size() == shape.n && band.lower() <= shape.lower && band.upper() <= shape.upper) return band;
+    throw ShapeError(
+        message("line ", line, " has a band of order ", band.size(), " with ", band.lower(), " and ",
+                band.upper(), " diagonals below and above the main one; here the order is ", shape.n,
+                ", and at most ", shape.lower, " and ", shape.upper, " were announced"),
+        KnownTo::one_rank);
   };
   Lines lines{{}, {}, 1};
   if (space.grid->is_member()) {

@@ -34,8 +34,6 @@ class Fredholm final : public LibraryOperator<T> {
         G_(std::move(G)),
         nx_(kernel.dims.size(2)),
         ny_(kernel.dims.size(1)) {
-    if (!kernel.grid->is_member()) return;
-    slices_ = kernel.local_box()[0].size;
     // Storage must not depend on the columns that come first. With more it is about as fast as columns.
     constexpr Index few = 16;
     const bool is_on_host = backend().memory_space() == MemorySpace::host;
@@ -43,6 +41,7 @@ class Fredholm final : public LibraryOperator<T> {
         !G_.is_callers() && is_on_host && packed_is_faster(scalar_type_of<T>, nx_, ny_, few, kernel_choice());
     constexpr Index in_cache = 1 << 19;
     has_one_pass_ = packs_ || (is_on_host && nx_ * ny_ * Index{sizeof(T)} <= in_cache);
+    if (kernel.grid->is_member()) slices_ = kernel.local_box()[0].size;
   }
 
   bool has_one_pass() const override { return has_one_pass_; }
