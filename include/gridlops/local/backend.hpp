@@ -16,6 +16,8 @@ namespace gridlops {
 class SharedMemory;  // internal to the library
 template <Scalar T>
 class ArrayKernels;
+template <Scalar T>
+struct NarrowMatrix;
 
 enum class MemorySpace { host, device };
 
@@ -87,6 +89,9 @@ class Kernels {
   /// Cₖ ← α op_a(Aₖ) op_b(Bₖ) + β Cₖ for each k < count, each as gemm() has it.
   virtual void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
                             MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const = 0;
+  /// Y ← α op(A) X + β Y for an A whose numbers are stored in fewer bytes than those of T.
+  virtual void narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
+                           MatrixView<T> Y) const = 0;
   /// Y ← X.
   virtual void copy(MatrixView<const T> X, MatrixView<T> Y) const = 0;
   /// Every element of X ← value.

@@ -154,6 +154,19 @@ void CudaKernels<T>::copy(MatrixView<const T> X, MatrixView<T> Y) const {
 }
 
 template <Scalar T>
+void CudaKernels<T>::narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
+                                 MatrixView<T> Y) const {
+  const auto* elements = reinterpret_cast<const T*>(A.data);
+  if (A.precision != own_precision<T> && A.numbers() > 0) {
+    auto* const wide = static_cast<T*>(environment_.widened.reserve(A.rows * A.cols * Index{sizeof(T)}));
+    begun(Launch<DeviceScalar<T>>::widen(stream(), A.numbers(), A.precision, A.data, on_device(wide)),
+          "the kernel widen");
+    elements = wide;
+  }
+  gemm(op, Op::none, alpha, MatrixView<const T>(elements, A.rows, A.cols), X, beta, Y);
+}
+
+template <Scalar T>
 void CudaKernels<T>::fill(T value, MatrixView<T> X) const {
   if (X.contiguous()) X = as_column(X);
   begun(Launch<DeviceScalar<T>>::fill(stream(), scalar(value), on_device(X)), "the kernel fill");

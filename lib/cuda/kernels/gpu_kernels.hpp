@@ -35,6 +35,7 @@ struct KernelEnvironment {
   explicit KernelEnvironment(DeviceContext& context_)
       : context(context_),
         partial_sums(context_, context_.compute()),
+        widened(context_, context_.compute()),
         tickets_(context_, context_.compute()) {}
   ~KernelEnvironment() {
     if (blas != nullptr) cublasDestroy(blas);
@@ -44,7 +45,7 @@ struct KernelEnvironment {
 
   DeviceContext& context;
   cublasHandle_t blas = nullptr;
-  StreamMemory partial_sums;
+  StreamMemory partial_sums, widened;
   Index launches = 0;
 
   /// `count` zeros, which kernels leave as zeros. Throws OutOfMemory on this rank alone.
@@ -112,6 +113,8 @@ class CudaKernels final : public Kernels<T> {
             MatrixView<T> C) const override;
   void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
                     T beta, MatrixBatch<T> C) const override;
+  void narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
+                   MatrixView<T> Y) const override;
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
   void fill(T value, MatrixView<T> X) const override;
   void add(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const override;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "cuda/kernels/complex.hpp"
 #include "gridlops/comm/communicator.hpp"
@@ -35,6 +37,29 @@ struct Fill {
     visit.writes(X);
   }
   __host__ __device__ void operator()(Index i, Index j) const { X(i, j) = value; }
+};
+
+/// The numbers of a matrix that is stored in a lower precision.
+template <class Stored, class R>
+struct Widen {
+  MatrixView<const Stored> from;
+  MatrixView<R> to;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(from);
+    visit.writes(to);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    if constexpr (sizeof(Stored) == 2) {  // bfloat16: the upper half of a float
+      const std::uint32_t bits = std::uint32_t{from(i, j)} << 16;
+      float number;
+      memcpy(&number, &bits, sizeof number);
+      to(i, j) = number;
+    } else {
+      to(i, j) = from(i, j);
+    }
+  }
 };
 
 template <class T>

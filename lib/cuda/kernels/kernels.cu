@@ -41,6 +41,18 @@ cudaError_t Launch<T>::fill(cudaStream_t stream, T value, MatrixView<T> X) {
 }
 
 template <class T>
+cudaError_t Launch<T>::widen(cudaStream_t stream, Index n, Precision from_precision, const std::byte* from,
+                             T* to) {
+  const MatrixView<RealPart<T>> numbers(reinterpret_cast<RealPart<T>*>(to), n, 1);
+  const auto launch = [&](const auto* stored) {
+    using Stored = std::remove_cvref_t<decltype(*stored)>;
+    return for_each_element(stream, "widen", n, 1, Widen<Stored, RealPart<T>>{{stored, n, 1}, numbers});
+  };
+  return from_precision == Precision::bfloat16 ? launch(reinterpret_cast<const std::uint16_t*>(from))
+                                               : launch(reinterpret_cast<const float*>(from));
+}
+
+template <class T>
 cudaError_t Launch<T>::add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   return for_each_element(stream, "add", Y.rows, Y.cols, Add<T>{alpha, X, beta, Y});
 }

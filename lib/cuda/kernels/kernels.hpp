@@ -10,6 +10,7 @@
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/local/backend.hpp"
 #include "local/arrays/array_kernels.hpp"
+#include "local/products/narrow_matrix.hpp"
 
 namespace gridlops::cuda {
 
@@ -24,6 +25,9 @@ template <class T>
 struct Launch {
   static cudaError_t copy(cudaStream_t stream, MatrixView<const T> X, MatrixView<T> Y);
   static cudaError_t fill(cudaStream_t stream, T value, MatrixView<T> X);
+  /// Writes the n numbers of elements of T that are stored in a lower precision.
+  static cudaError_t widen(cudaStream_t stream, Index n, Precision from_precision, const std::byte* from,
+                           T* to);
   static cudaError_t add(cudaStream_t stream, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
   static cudaError_t diagonal_multiply(cudaStream_t stream, T alpha, const T* d, bool conjugate_d,
                                        MatrixView<const T> X, T beta, MatrixView<T> Y);

@@ -61,8 +61,10 @@ class GroupedSlices final : public LibraryOperator<T> {
     if (product_ != nullptr) product_->connect();
   }
   void do_reserve(Op op, const Partition& columns) const override {
-    for (Slice& slice : slices_)
-      product_->reserve(op, slice.A, models_of(slice), data_of(slice), columns.total());
+    for (Slice& slice : slices_) {
+      slice.A.reserve(op);
+      product_->reserve(op, models_of(slice), data_of(slice), columns.total());
+    }
   }
   /// All slices have the same buffers.
   Index do_kept_bytes(const Partition& columns) const override {
@@ -76,13 +78,13 @@ class GroupedSlices final : public LibraryOperator<T> {
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for (Slice& slice : slices_)
-      product_->multiply(Op::none, alpha, slice.A, models_of(slice), data_of(slice),
-                         X.local().row_block(slice.models), beta, Y.local().row_block(slice.data));
+      product_->multiply(Op::none, models_of(slice), data_of(slice), X.local().row_block(slice.models), beta,
+                         Y.local().row_block(slice.data), slice.A.product(Op::none, alpha));
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     for (Slice& slice : slices_)
-      product_->multiply(Op::adjoint, alpha, slice.A, models_of(slice), data_of(slice),
-                         Y.local().row_block(slice.data), beta, X.local().row_block(slice.models));
+      product_->multiply(Op::adjoint, models_of(slice), data_of(slice), Y.local().row_block(slice.data), beta,
+                         X.local().row_block(slice.models), slice.A.product(Op::adjoint, alpha));
   }
 
   void do_reserve_normal_product(const Partition& columns) const override {

@@ -87,6 +87,12 @@ class MatrixBlock {
   void reserve(Op op);
   /// Y ← α op(A) X + β Y, on this rank.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  /// multiply() as a function of X, β and Y.
+  auto product(Op op, T alpha) {
+    return [this, op, alpha](MatrixView<const T> X, T beta, MatrixView<T> Y) {
+      multiply(op, alpha, X, beta, Y);
+    };
+  }
   /// Takes the memory for multiply_once() with this many columns in P.
   void reserve_once(Index cols);
   /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q]. Reads a packed A once (see PackedMatrix),

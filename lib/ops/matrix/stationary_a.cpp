@@ -29,16 +29,17 @@ class StationaryA final : public StationaryMatrix<T> {
 
   void do_connect(Op) const override { product_->connect(); }
   void do_reserve(Op op, const Partition& columns) const override {
-    product_->reserve(op, A_, block_of_models(*this), block_of_data(*this),
+    A_.reserve(op);
+    product_->reserve(op, block_of_models(*this), block_of_data(*this),
                       this->domain().local_columns(columns));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    product_->multiply(Op::none, alpha, A_, block_of_models(*this), block_of_data(*this), X.local(), beta,
-                       Y.local());
+    product_->multiply(Op::none, block_of_models(*this), block_of_data(*this), X.local(), beta, Y.local(),
+                       A_.product(Op::none, alpha));
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    product_->multiply(Op::adjoint, alpha, A_, block_of_models(*this), block_of_data(*this), Y.local(), beta,
-                       X.local());
+    product_->multiply(Op::adjoint, block_of_models(*this), block_of_data(*this), Y.local(), beta, X.local(),
+                       A_.product(Op::adjoint, alpha));
   }
 
   void do_reserve_normal_product(const Partition& columns) const override {

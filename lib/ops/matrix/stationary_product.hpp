@@ -29,25 +29,26 @@ class StationaryProduct {
   }
 
   /// Takes the memory for a product with this many columns. Sends nothing.
-  void reserve(Op op, MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data, Index cols) {
+  void reserve(Op op, const CutBlock& models, const CutBlock& data, Index cols) {
     const bool forward = op == Op::none;
-    A.reserve(op);
     (forward ? models_ : data_)->reserve_gather(forward ? models : data, cols, gathered_);
     (forward ? data_ : models_)->reserve_sum(forward ? data : models, cols);
   }
 
-  /// out ← α op(A) in + β out (collective over the grid).
-  void multiply(Op op, T alpha, MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data,
-                MatrixView<const T> in, T beta, MatrixView<T> out) {
+  /// out ← α op(A) in + β out (collective over the grid), where multiply_block(X, β, Y) does that,
+  /// Y ← α op(A) X + β Y, with this rank's A(p, q).
+  template <class MultiplyBlock>
+  void multiply(Op op, const CutBlock& models, const CutBlock& data, MatrixView<const T> in, T beta,
+                MatrixView<T> out, MultiplyBlock&& multiply_block) {
     const bool forward = op == Op::none;
     const CutBlock& out_block = forward ? data : models;
     BlockExchange<T>&in_ranks = forward ? *models_ : *data_, &out_ranks = forward ? *data_ : *models_;
     const MatrixView<const T> gathered = in_ranks.gather(in, forward ? models : data, gathered_);
     if (out_block.parts() == 1) {
-      A.multiply(op, alpha, gathered, beta, out);
+      multiply_block(gathered, beta, out);
     } else {
       const MatrixView<T> partial = out_ranks.summand(out_block.height(), out.cols);
-      A.multiply(op, alpha, gathered, T(0), partial);
+      multiply_block(gathered, T(0), partial);
       out_ranks.reduce_scatter(partial, out_block, beta, out);
     }
     in_ranks.await_readers();

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+
+namespace gridlops {
+
+struct CompressionOptions {
+  double tolerance = 1e-3;  ///< ‖A − Ã‖_F is at most this times ‖A‖_F; above 0 and below 1
+  Index tile = 256;         ///< the rows and columns of a tile, at most
+  /// The orders in which rows and columns are cut into tiles: each index once. Neighbours in space should be
+  /// neighbours here (hilbert_order()), so that tiles have low ranks. Empty: as they are.
+  std::vector<Index> row_order{}, col_order{};
+};
+
+/// What a compressed matrix takes, and how far it is from the matrix that it was made of.
+struct CompressionReport {
+  double norm = 0;        ///< ‖A‖_F
+  double error = 0;       ///< ‖A − Ã‖_F / ‖A‖_F, of the numbers as they are stored; 0 if A = 0
+  Index bytes = 0;        ///< of Ã, on all ranks, with its orders
+  Index dense_bytes = 0;  ///< of A
+  Index tiles = 0;        ///< all; the others are those of low rank
+  Index dense_tiles = 0;  ///< stored as they are, rounded to some precision
+  Index empty_tiles = 0;  ///< so small that they are zero
+};
+
+/// A matrix Ã in tiles of low rank, as an operator. Products are those of Algorithm::stationary_a, with the
+/// same spaces and messages; each rank multiplies with its block of Ã. Memory in which factors become numbers
+/// of T is taken where they are multiplied.
+template <Scalar T>
+class GRIDLOPS_EXPORT CompressedMatrix : public LinearOperator<T> {
+ public:
+  /// The same on all ranks; empty on idle ranks.
+  virtual const CompressionReport& report() const = 0;
+
+ protected:
+  using LinearOperator<T>::LinearOperator;
+};
+template <Scalar T>
+using CompressedMatrixPtr = std::shared_ptr<const CompressedMatrix<T>>;
+
+/// Compresses A, which has the layout of matrix_layout(Algorithm::stationary_a), balanced or cut at other
+/// places, and is only read (collective over the grid). Each rank cuts its block into tiles. A tile becomes a
+/// product U Vᴴ of few vectors, or stays as it is, whichever takes fewer bytes; the vectors of smaller
+/// singular values are stored in fewer bits: bfloat16 or float32 (Amestoy, Boiteau, Buttari, Gerest,
+/// Jézéquel, L'Excellent, Mary: Mixed precision low-rank approximations and their application to block
+/// low-rank LU factorization, IMA J. Numer. Anal. 43, 2023). The error of each tile is computed from its
+/// definition, so that of Ã is known, not estimated.
+///
+/// Throws UsageError on all ranks if the tolerance is out of range, an order has not each index once, or A
+/// has an element that is not finite; ShapeError if A lies otherwise; OutOfMemory.
+template <Scalar T>
+GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
+                                                const CompressionOptions& options = {});
+
+}  // namespace gridlops

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compressed/compressed_block.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "comm/scratch.hpp"
+#include "gridlops/base/trace.hpp"
+#include "local/arrays/array_kernels.hpp"
+
+namespace gridlops {
+
+namespace {
+
+Index count_of(const TileLines& lines) { return std::ssize(lines.sizes); }
+
+bool is_in_order(const std::vector<Index>& order) {
+  for (std::size_t k = 0; k < order.size(); ++k)
+    if (order[k] != static_cast<Index>(k)) return false;
+  return true;
+}
+
+std::vector<Index> inverse(const std::vector<Index>& order) {
+  std::vector<Index> place(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) place[at(order[k])] = static_cast<Index>(k);
+  return place;
+}
+
+}  // namespace
+
+template <Scalar T>
+CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock block)
+    : backend_(std::move(backend)) {
+  set_up(rows_, block.rows);
+  set_up(cols_, block.cols);
+
+  Index dense_bytes = 0;
+  for (const StoredTile& tile : block.tiles)
+    if (tile.dense) dense_bytes += tile.bytes();
+  dense_ = Buffer<std::byte>(backend_, dense_bytes);
+  dense_bytes = 0;
+  for (Index i = 0; i < count_of(block.rows); ++i) {
+    for (Index j = 0; j < count_of(block.cols); ++j) {
+      StoredTile& tile = block.tile(i, j);
+      if (!tile.dense) continue;
+      const NarrowMatrix<T> stored{dense_.data() + dense_bytes, tile.rows, tile.cols, *tile.dense};
+      std::vector<std::byte>& bytes = tile.U[static_cast<std::size_t>(*tile.dense)];
+      backend_->upload(bytes.data(), dense_.data() + dense_bytes, stored.bytes());
+      bytes = {};
+      dense_bytes += stored.bytes();
+      elements_ += tile.rows * tile.cols;
+      rows_.lines[at(i)].dense.emplace_back(j, stored);
+      cols_.lines[at(j)].dense.emplace_back(i, stored);
+    }
+  }
+
+  // Each vector's place on both sides: line by line, and there precision by precision, other line by other.
+  std::vector<std::vector<Index>> in_rows, in_cols;  // of a tile and precision, its first vector
+  const auto place = [&](Side& side, std::vector<std::vector<Index>>& first, bool by_rows) {
+    first.assign(block.tiles.size(), std::vector<Index>(precisions));
+    Index next = 0;
+    for (Index l = 0; l < std::ssize(side.lines); ++l) {
+      side.lines[at(l)].vectors.begin = next;
+      for (std::size_t p = 0; p < precisions; ++p) {
+        for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other) {
+          const Index i = by_rows ? l : other, j = by_rows ? other : l;
+          first[at(i * count_of(block.cols) + j)][p] = next;
+          next += block.tile(i, j).ranks[p];
+        }
+      }
+      side.lines[at(l)].vectors.size = next - side.lines[at(l)].vectors.begin;
+    }
+    vectors_ = next;
+  };
+  place(rows_, in_rows, true);
+  place(cols_, in_cols, false);
+  std::vector<Index> from_cols(at(vectors_)), from_rows(at(vectors_));
+  for (std::size_t t = 0; t < block.tiles.size(); ++t) {
+    for (std::size_t p = 0; p < precisions; ++p) {
+      for (Index k = 0; k < block.tiles[t].ranks[p]; ++k) {
+        from_cols[at(in_rows[t][p] + k)] = in_cols[t][p] + k;
+        from_rows[at(in_cols[t][p] + k)] = in_rows[t][p] + k;
+      }
+    }
+  }
+  rows_.from_other = uploaded(from_cols);
+  cols_.from_other = uploaded(from_rows);
+  gather_vectors(rows_, block, true);
+  gather_vectors(cols_, block, false);
+}
+
+template <Scalar T>
+Buffer<Index> CompressedBlock<T>::uploaded(const std::vector<Index>& indices) const {
+  Buffer<Index> buffer(backend_, std::ssize(indices));
+  backend_->upload(indices.data(), buffer.data(), std::ssize(indices) * Index{sizeof(Index)});
+  return buffer;
+}
+
+template <Scalar T>
+void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
+  for (const Index size : lines.sizes) {
+    side.lines.push_back({.range = {side.size, size}});
+    side.size += size;
+  }
+  if (is_in_order(lines.order)) return;
+  side.order = uploaded(lines.order);
+  side.place = uploaded(inverse(lines.order));
+}
+
+template <Scalar T>
+void CompressedBlock<T>::gather_vectors(Side& side, TiledBlock& block, bool by_rows) {
+  const auto of = [by_rows](StoredTile& tile) -> StoredTile::Bytes& { return by_rows ? tile.U : tile.V; };
+  const auto for_each_tile = [&](Index l, auto&& work) {
+    for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other)
+      work(by_rows ? block.tile(l, other) : block.tile(other, l));
+  };
+  Index bytes = 0;
+  for (const StoredTile& tile : block.tiles)
+    for (const std::vector<std::byte>& factor : of(const_cast<StoredTile&>(tile)))
+      bytes += std::ssize(factor);
+  side.factors = Buffer<std::byte>(backend_, bytes);
+  std::byte* to = side.factors.data();
+  for (Index l = 0; l < std::ssize(side.lines); ++l) {
+    Line& line = side.lines[at(l)];
+    for (std::size_t p = 0; p < precisions; ++p) {
+      NarrowMatrix<T>& factor = line.factors[p];
+      factor = {to, line.range.size, 0, static_cast<Precision>(p)};
+      for_each_tile(l, [&](StoredTile& tile) {
+        std::vector<std::byte>& vectors = of(tile)[p];
+        backend_->upload(vectors.data(), to, std::ssize(vectors));
+        to += vectors.size();
+        factor.cols += tile.ranks[p];
+        vectors = {};
+      });
+      elements_ += factor.rows * factor.cols;
+    }
+  }
+}
+
+template <Scalar T>
+Index CompressedBlock<T>::bytes() const {
+  Index sum = dense_.size();
+  for (const Side* side : {&rows_, &cols_})
+    sum += side->factors.size() +
+           Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
+  return sum;
+}
+
+template <Scalar T>
+Index CompressedBlock<T>::scratch_bytes(Index columns) const {
+  const auto of = [columns](Index rows) { return ScratchStack::bytes_of<T>(rows * columns); };
+  return 2 * of(vectors_) + (rows_.order.size() > 0 ? of(rows_.size) : 0) +
+         (cols_.order.size() > 0 ? of(cols_.size) : 0);
+}
+
+/// Row i of Y ← α row from[i] of X + β row i of Y.
+template <Scalar T>
+void CompressedBlock<T>::move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta,
+                                   MatrixView<T> Y) const {
+  const Range rows{0, X.rows};
+  backend_->kernels<T>().arrays().add_runs(alpha, {.rows = X.rows, .elements = X.rows, .first = from.data()},
+                                           X, beta, Y, {.x_rows = rows, .y_rows = rows, .rows = rows});
+}
+
+template <Scalar T>
+void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
+                                  MatrixView<T> Y) const {
+  const Kernels<T>& kernels = backend_->kernels<T>();
+  const Side &in = op == Op::none ? cols_ : rows_, &out = op == Op::none ? rows_ : cols_;
+  const Index columns = X.cols;
+  const TraceRegion region("local product");
+  const double flops = product_flops<T>(elements_, 1, columns);
+  trace_flops(flops);
+  if (Y.empty()) return;
+
+  const bool in_is_moved = in.order.size() > 0, out_is_moved = out.order.size() > 0;
+  const ScratchArray<T> in_memory(grid, in_is_moved ? in.size * columns : 0),
+      out_memory(grid, out_is_moved ? out.size * columns : 0), coefficients(grid, vectors_ * columns),
+      reordered(grid, vectors_ * columns);
+  MatrixView<const T> X_tiles = X;
+  if (in_is_moved) {
+    const MatrixView<T> moved(in_memory.data(), in.size, columns);
+    move_rows(in.order, T(1), X, T(0), moved);
+    X_tiles = moved;
+  }
+
+  const MatrixView<T> of_in(coefficients.data(), vectors_, columns),
+      of_out(reordered.data(), vectors_, columns);
+  backend_->for_each(std::ssize(in.lines), flops / 2, [&](Index l) {
+    const Line& line = in.lines[at(l)];
+    Index begin = line.vectors.begin;
+    for (const NarrowMatrix<T>& factor : line.factors) {
+      kernels.narrow_gemm(Op::adjoint, T(1), factor, X_tiles.row_block(line.range), T(0),
+                          of_in.row_block({begin, factor.cols}));
+      begin += factor.cols;
+    }
+  });
+  if (vectors_ > 0) move_rows(out.from_other, T(1), of_in, T(0), of_out);
+
+  const T alpha_out = out_is_moved ? T(1) : alpha, beta_out = out_is_moved ? T(0) : beta;
+  const MatrixView<T> Y_tiles = out_is_moved ? MatrixView<T>(out_memory.data(), out.size, columns) : Y;
+  backend_->for_each(std::ssize(out.lines), flops / 2, [&](Index l) {
+    const Line& line = out.lines[at(l)];
+    const MatrixView<T> Y_line = Y_tiles.row_block(line.range);
+    T keeps = beta_out;
+    Index begin = line.vectors.begin;
+    for (const NarrowMatrix<T>& factor : line.factors) {
+      kernels.narrow_gemm(Op::none, alpha_out, factor, of_out.row_block({begin, factor.cols}), keeps, Y_line);
+      keeps = T(1);
+      begin += factor.cols;
+    }
+    for (const auto& [other, tile] : line.dense)
+      kernels.narrow_gemm(op, alpha_out, tile, X_tiles.row_block(in.lines[at(other)].range), T(1), Y_line);
+  });
+  if (out_is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class CompressedBlock<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

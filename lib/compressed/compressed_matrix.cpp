@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compressed/compressed_matrix.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "gridlops/ops/cost_model.hpp"
+#include "ops/matrix/algorithms.hpp"
+#include "ops/matrix/stationary_product.hpp"
+
+namespace gridlops {
+
+namespace {
+
+template <Scalar T>
+class StationaryCompressed final : public CompressedMatrix<T> {
+ public:
+  StationaryCompressed(const ConstDistMatrix<T>& shape, CompressedBlock<T> block, int power,
+                       const CompressionReport& report)
+      : CompressedMatrix<T>(range_nested(shape), domain_nested(shape)),
+        block_(std::move(block)),
+        factor_(std::ldexp(Real<T>(1), power)),
+        report_(report) {
+    const ProcessGrid& grid = *shape.grid();
+    if (grid.is_member()) product_ = std::make_unique<StationaryProduct<T>>(grid, ReductionOrder::any);
+  }
+
+  const CompressionReport& report() const override { return report_; }
+
+ private:
+  bool runs_callers_code() const override { return false; }
+
+  void do_connect(Op) const override { product_->connect(); }
+  void do_reserve(Op op, const Partition& columns) const override {
+    product_->reserve(op, block_of_models(*this), block_of_data(*this),
+                      this->domain().local_columns(columns));
+  }
+  Index do_scratch_bytes(ProductKind, const Partition& columns) const override {
+    return block_.scratch_bytes(this->domain().local_columns(columns));
+  }
+  Index do_kept_bytes(const Partition& columns) const override {
+    const ProcessGrid& grid = *this->domain().grid;
+    return block_.bytes() +
+           product_workspace_bytes(Algorithm::stationary_a,
+                                   {this->rows(), this->cols(), columns.total(), scalar_type_of<T>},
+                                   grid.shape(), grid.my_row(), grid.my_col(), false);
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    multiply(Op::none, alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    multiply(Op::adjoint, alpha, Y, beta, X);
+  }
+  void multiply(Op op, T alpha, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
+    const ProcessGrid& grid = *this->domain().grid;
+    product_->multiply(op, block_of_models(*this), block_of_data(*this), in.local(), beta, out.local(),
+                       [&](MatrixView<const T> X, T beta_of_block, MatrixView<T> Y) {
+                         block_.multiply(grid, op, factor_ * alpha, X, beta_of_block, Y);
+                       });
+  }
+
+  CompressedBlock<T> block_;
+  Real<T> factor_;
+  CompressionReport report_;
+  std::unique_ptr<StationaryProduct<T>> product_;
+};
+
+}  // namespace
+
+template <Scalar T>
+CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
+                                       CompressedBlock<T> block, int power, const CompressionReport& report) {
+  return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), std::move(block), power,
+                                                   report);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template class CompressedMatrix<T>;                                                                       \
+  template CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&, \
+                                                  CompressedBlock<T>, int, const CompressionReport&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

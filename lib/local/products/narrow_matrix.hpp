@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "gridlops/base/types.hpp"
+#include "gridlops/local/matrix_view.hpp"
+
+namespace gridlops {
+
+/// How a real number is stored.
+enum class Precision { bfloat16, float32, float64 };
+
+inline constexpr std::size_t precisions = 3;
+
+constexpr Index bytes_of(Precision precision) { return Index{2} << static_cast<int>(precision); }
+
+/// How far rounding to nearest moves a number at most, relative to the number.
+constexpr double roundoff(Precision precision) {
+  return precision == Precision::bfloat16 ? 0x1p-9 : precision == Precision::float32 ? 0x1p-24 : 0x1p-53;
+}
+
+/// That of the elements of T.
+template <Scalar T>
+inline constexpr Precision own_precision = sizeof(Real<T>) == 4 ? Precision::float32 : Precision::float64;
+
+/// A column-major matrix of T without gaps, whose real numbers are stored in a precision that is not above
+/// T's. The bytes are in the memory of a backend.
+template <Scalar T>
+struct NarrowMatrix {
+  const std::byte* data = nullptr;
+  Index rows = 0, cols = 0;
+  Precision precision = own_precision<T>;
+
+  static constexpr Index parts = is_complex<T> ? 2 : 1;
+
+  constexpr Index numbers() const { return parts * rows * cols; }
+  constexpr Index bytes() const { return numbers() * bytes_of(precision); }
+  constexpr NarrowMatrix columns(Range range) const {
+    return {data + range.begin * rows * parts * bytes_of(precision), rows, range.size, precision};
+  }
+};
+
+/// Copies A, rounding to nearest, without gaps. Both are in host memory. Numbers that a precision cannot hold
+/// become infinite.
+template <Scalar T>
+void narrow(MatrixView<const T> A, Precision precision, std::byte* to);
+
+/// Copies A, which is in host memory, to the elements of T. Exact.
+template <Scalar T>
+void widen(const NarrowMatrix<T>& A, T* to);
+
+}  // namespace gridlops
