@@ -14,6 +14,9 @@ namespace gridlops {
 
 namespace {
 
+/// Factors begin where those of any precision may.
+constexpr Index aligned(Index bytes) { return (bytes + 63) / 64 * 64; }
+
 Index count_of(const TileLines& lines) { return std::ssize(lines.sizes); }
 
 bool is_in_order(const std::vector<Index>& order) {
@@ -35,47 +38,8 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
     : backend_(std::move(backend)) {
   set_up(rows_, block.rows);
   set_up(cols_, block.cols);
-
-  Index dense_bytes = 0;
-  for (const StoredTile& tile : block.tiles)
-    if (tile.dense) dense_bytes += tile.bytes();
-  dense_ = Buffer<std::byte>(backend_, dense_bytes);
-  dense_bytes = 0;
-  for (Index i = 0; i < count_of(block.rows); ++i) {
-    for (Index j = 0; j < count_of(block.cols); ++j) {
-      StoredTile& tile = block.tile(i, j);
-      if (!tile.dense) continue;
-      const NarrowMatrix<T> stored{dense_.data() + dense_bytes, tile.rows, tile.cols, *tile.dense};
-      std::vector<std::byte>& bytes = tile.U[static_cast<std::size_t>(*tile.dense)];
-      backend_->upload(bytes.data(), dense_.data() + dense_bytes, stored.bytes());
-      bytes = {};
-      dense_bytes += stored.bytes();
-      elements_ += tile.rows * tile.cols;
-      rows_.lines[at(i)].dense.emplace_back(j, stored);
-      cols_.lines[at(j)].dense.emplace_back(i, stored);
-    }
-  }
-
-  // Each vector's place on both sides: line by line, and there precision by precision, other line by other.
-  std::vector<std::vector<Index>> in_rows, in_cols;  // of a tile and precision, its first vector
-  const auto place = [&](Side& side, std::vector<std::vector<Index>>& first, bool by_rows) {
-    first.assign(block.tiles.size(), std::vector<Index>(precisions));
-    Index next = 0;
-    for (Index l = 0; l < std::ssize(side.lines); ++l) {
-      side.lines[at(l)].vectors.begin = next;
-      for (std::size_t p = 0; p < precisions; ++p) {
-        for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other) {
-          const Index i = by_rows ? l : other, j = by_rows ? other : l;
-          first[at(i * count_of(block.cols) + j)][p] = next;
-          next += block.tile(i, j).ranks[p];
-        }
-      }
-      side.lines[at(l)].vectors.size = next - side.lines[at(l)].vectors.begin;
-    }
-    vectors_ = next;
-  };
-  place(rows_, in_rows, true);
-  place(cols_, in_cols, false);
+  take_dense_tiles(block);
+  const Places in_rows = number_vectors(rows_, block, true), in_cols = number_vectors(cols_, block, false);
   std::vector<Index> from_cols(at(vectors_)), from_rows(at(vectors_));
   for (std::size_t t = 0; t < block.tiles.size(); ++t) {
     for (std::size_t p = 0; p < precisions; ++p) {
@@ -89,6 +53,55 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
   cols_.from_other = uploaded(from_rows);
   gather_vectors(rows_, block, true);
   gather_vectors(cols_, block, false);
+}
+
+template <Scalar T>
+void CompressedBlock<T>::take_dense_tiles(TiledBlock& block) {
+  Index bytes = 0;
+  for (const StoredTile& tile : block.tiles)
+    if (tile.dense) bytes += aligned(tile.bytes());
+  dense_ = Buffer<std::byte>(backend_, bytes);
+  std::byte* next = dense_.data();
+  for (Index i = 0; i < count_of(block.rows); ++i) {
+    for (Index j = 0; j < count_of(block.cols); ++j) {
+      StoredTile& tile = block.tile(i, j);
+      if (!tile.dense) continue;
+      const NarrowMatrix<T> stored{next, tile.rows, tile.cols, *tile.dense};
+      std::vector<std::byte>& elements = tile.U[static_cast<std::size_t>(*tile.dense)];
+      backend_->upload(elements.data(), next, stored.bytes());
+      elements = {};
+      next += aligned(stored.bytes());
+      elements_ += tile.rows * tile.cols;
+      rows_.lines[at(i)].dense.emplace_back(j, stored);
+      cols_.lines[at(j)].dense.emplace_back(i, stored);
+    }
+  }
+}
+
+/// The vectors of a side follow each other line by line, there precision by precision, and other line by
+/// other.
+template <Scalar T>
+typename CompressedBlock<T>::Places CompressedBlock<T>::number_vectors(Side& side, TiledBlock& block,
+                                                                       bool by_rows) {
+  Places first(block.tiles.size());
+  Index next = 0;
+  for (Index l = 0; l < std::ssize(side.lines); ++l) {
+    Line& line = side.lines[at(l)];
+    line.vectors.begin = next;
+    for (std::size_t p = 0; p < precisions; ++p) {
+      const Index before = next;
+      for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other) {
+        const Index i = by_rows ? l : other, j = by_rows ? other : l;
+        first[at(i * count_of(block.cols) + j)][p] = next;
+        next += block.tile(i, j).ranks[p];
+      }
+      line.factors[p] = {nullptr, line.range.size, next - before, static_cast<Precision>(p)};
+      elements_ += line.range.size * (next - before);
+    }
+    line.vectors.size = next - line.vectors.begin;
+  }
+  vectors_ = next;
+  return first;
 }
 
 template <Scalar T>
@@ -117,24 +130,23 @@ void CompressedBlock<T>::gather_vectors(Side& side, TiledBlock& block, bool by_r
       work(by_rows ? block.tile(l, other) : block.tile(other, l));
   };
   Index bytes = 0;
-  for (const StoredTile& tile : block.tiles)
-    for (const std::vector<std::byte>& factor : of(const_cast<StoredTile&>(tile)))
-      bytes += std::ssize(factor);
+  for (const Line& line : side.lines)
+    for (const NarrowMatrix<T>& factor : line.factors) bytes += aligned(factor.bytes());
   side.factors = Buffer<std::byte>(backend_, bytes);
-  std::byte* to = side.factors.data();
+  std::byte* next = side.factors.data();
   for (Index l = 0; l < std::ssize(side.lines); ++l) {
     Line& line = side.lines[at(l)];
     for (std::size_t p = 0; p < precisions; ++p) {
       NarrowMatrix<T>& factor = line.factors[p];
-      factor = {to, line.range.size, 0, static_cast<Precision>(p)};
+      factor.data = next;
+      std::byte* to = next;
+      next += aligned(factor.bytes());
       for_each_tile(l, [&](StoredTile& tile) {
         std::vector<std::byte>& vectors = of(tile)[p];
         backend_->upload(vectors.data(), to, std::ssize(vectors));
         to += vectors.size();
-        factor.cols += tile.ranks[p];
         vectors = {};
       });
-      elements_ += factor.rows * factor.cols;
     }
   }
 }
@@ -160,8 +172,8 @@ template <Scalar T>
 void CompressedBlock<T>::move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta,
                                    MatrixView<T> Y) const {
   const Range rows{0, X.rows};
-  backend_->kernels<T>().arrays().add_runs(alpha, {.rows = X.rows, .elements = X.rows, .first = from.data()},
-                                           X, beta, Y, {.x_rows = rows, .y_rows = rows, .rows = rows});
+  backend_->kernels<T>().arrays().add_runs(alpha, {.rows = X.rows, .first = from.data()}, X, beta, Y,
+                                           {.x_rows = rows, .y_rows = rows, .rows = rows});
 }
 
 template <Scalar T>

@@ -69,6 +69,9 @@ class CompressedBlock {
 
   Buffer<Index> uploaded(const std::vector<Index>& indices) const;
   void set_up(Side& side, const TileLines& lines) const;
+  void take_dense_tiles(TiledBlock& block);
+  using Places = std::vector<std::array<Index, precisions>>;  // of the first vector of a tile and precision
+  Places number_vectors(Side& side, TiledBlock& block, bool by_rows);
   void gather_vectors(Side& side, TiledBlock& block, bool by_rows);
   void move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
