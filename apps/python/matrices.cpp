@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -7,6 +8,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/local/overlap.hpp"
+#include "gridlops/ops/spatial_order.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {
@@ -156,6 +158,13 @@ void bind_type(py::module_ native) {
 }  // namespace
 
 void bind_matrices(py::module_& native) {
+  // The positions are an array of points × dimensions, and the order becomes its result.
+  native.def("hilbert_order", [](const py::buffer& positions, const py::buffer& order) {
+    const py::buffer_info from = positions.request(), to = order.request(true);
+    const std::vector<Index> points =
+        hilbert_order(static_cast<const double*>(from.ptr), from.shape[0], static_cast<int>(from.shape[1]));
+    std::copy(points.begin(), points.end(), static_cast<Index*>(to.ptr));
+  });
   for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
 }
 

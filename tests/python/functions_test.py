@@ -643,3 +643,18 @@ def test_slices_on_groups_of_ranks(folder):
                  "unsupported operand")
     assert gl.divide_ranks([(2000, 1000)] * 2, 2) == [((1, 1), 1), ((1, 1), 1)]
     assert gl.divide_ranks([], 3) == []
+
+
+def test_points_along_a_hilbert_curve():
+    x, y = (a.ravel() for a in np.meshgrid(np.arange(8), np.arange(8), indexing="ij"))
+    points = 12.5 * np.stack([x, y], 1)
+    order = gl.hilbert_order(points)
+    assert order.dtype == np.int64 and sorted(order) == list(range(64))
+    assert (abs(np.diff(points[order], axis=0)).sum(axis=1) == 12.5).all()
+    assert (gl.hilbert_order(np.asfortranarray(points.astype(np.float32))) == order).all()
+    assert gl.hilbert_order([3.0, -1.0, 2.0]).tolist() == [1, 2, 0]
+    assert gl.hilbert_order(np.zeros((0, 3))).size == 0
+    points[5, 1] = np.inf
+    expect_error(gl.UsageError, lambda: gl.hilbert_order(points), "coordinate 1 of point 5 is inf")
+    expect_error(gl.UsageError, lambda: gl.hilbert_order(np.zeros((4, 4))), "4 coordinates")
+    expect_error(gl.UsageError, lambda: gl.hilbert_order(np.zeros((2, 2, 2))), "(2, 2, 2)")

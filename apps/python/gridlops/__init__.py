@@ -61,7 +61,7 @@ from .arrays import (box_smoothing, computed_rays, convolution, crop, first_deri
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout
-from .matrices import Matrix
+from .matrices import Matrix, hilbert_order
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,

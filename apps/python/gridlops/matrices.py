@@ -32,6 +32,23 @@ def whole_array(given: npt.ArrayLike | None, dtype: npt.DTypeLike | None = None)
     return np.asarray(array, name)
 
 
+def hilbert_order(positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Orders points along a Hilbert curve, on which neighbours in the order are close in space (not collective).
+
+    ``positions`` has a row for each point, with one, two or three coordinates; or one number for each point.
+    ``positions[hilbert_order(positions)]`` are the points along the curve. Neither a shift nor a common scale changes
+    the order. Raises UsageError for coordinates that are not finite.
+    """
+    points = np.ascontiguousarray(whole_array(positions, np.float64))
+    if points.ndim == 1:
+        points = points[:, np.newaxis]
+    if points.ndim != 2:
+        raise UsageError(f"positions are an array of points × coordinates, or of one number for each point, not of shape {points.shape}")
+    order = np.empty(len(points), np.int64)
+    _native.hilbert_order(points, order)
+    return order
+
+
 class Matrix:
     """A matrix on a process grid. Every rank has one block of it, as its layout says.
 
