@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
+#include <tuple>
 #include <vector>
 
 #include "command_line/console.hpp"
@@ -15,7 +16,9 @@
 #include "gridlops/base/random.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "subcommands.hpp"
+#include "use_cases/waves.hpp"
 
 namespace gridlops::program {
 
@@ -24,8 +27,9 @@ namespace {
 // Elements are pure functions of the arguments and the global index, so a problem does not depend on the
 // ranks that made it. All types compute in double precision.
 
-enum class Kind { random, spd, multiples };
-const Names<Kind> kinds{{"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}};
+enum class Kind { random, spd, multiples, waves };
+const Names<Kind> kinds{
+    {"random", Kind::random}, {"spd", Kind::spd}, {"multiples", Kind::multiples}, {"waves", Kind::waves}};
 
 struct MakeProblemArguments {
   Index rows = 0, cols = 0, nrhs = 0;
@@ -34,27 +38,40 @@ struct MakeProblemArguments {
   std::optional<double> condition;
   double noise = 0;
   std::uint64_t seed = 1;
+  WaveArguments waves;
   std::string directory;
+
+  bool has_phases() const { return kind == Kind::multiples || kind == Kind::waves; }
 };
+
+std::string name_of(Kind kind) {
+  for (const auto& [name, value] : kinds)
+    if (value == kind) return name;
+  return {};
+}
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 ScalarType type_of(const MakeProblemArguments& arguments) {
-  return arguments.type.value_or(arguments.kind == Kind::multiples ? ScalarType::c128 : ScalarType::f64);
+  return arguments.type.value_or(arguments.has_phases() ? ScalarType::c128 : ScalarType::f64);
 }
 
 /// Throws UsageError if the arguments contradict each other, or ask for more memory than can be addressed.
 void check(const MakeProblemArguments& arguments) {
   const ScalarType type = type_of(arguments);
-  const bool multiples = arguments.kind == Kind::multiples;
-  if (multiples && (type == ScalarType::f32 || type == ScalarType::f64)) {
+  const std::string kind = name_of(arguments.kind);
+  if (arguments.has_phases() && (type == ScalarType::f32 || type == ScalarType::f64)) {
     throw UsageError(
-        fmt::format("--dtype {} cannot hold the kind multiples, whose waves have phases; take c64 or c128",
-                    name_of(type)));
+        fmt::format("--dtype {} cannot hold the kind {}, whose waves have phases; take c64 or c128",
+                    name_of(type), kind));
   }
-  if (multiples && arguments.condition) {
-    throw UsageError(fmt::format(
-        "--condition {} cannot be had with the kind multiples, whose matrix is fixed", *arguments.condition));
+  if (arguments.has_phases() && arguments.condition) {
+    throw UsageError(fmt::format("--condition {} cannot be had with the kind {}, whose matrix is fixed",
+                                 *arguments.condition, kind));
+  }
+  if (const char* const option = arguments.waves.given();
+      option != nullptr && arguments.kind != Kind::waves) {
+    throw UsageError(fmt::format("{} is for the kind waves, and --kind is {}", option, kind));
   }
   if (arguments.kind == Kind::spd && arguments.rows != arguments.cols) {
     throw UsageError(fmt::format("the kind spd is square, but --rows is {} and --cols {}", arguments.rows,
@@ -80,7 +97,7 @@ void check(const MakeProblemArguments& arguments) {
 }
 
 /// One seed for each purpose, so that numbers for one purpose do not depend on those for another.
-enum class Purpose { matrix, model, noise, left_vector, right_vector };
+enum class Purpose { matrix, model, noise, left_vector, right_vector, stations };
 std::uint64_t seed_for(const MakeProblemArguments& arguments, Purpose purpose) {
   return 8 * arguments.seed + static_cast<std::uint64_t>(purpose);
 }
@@ -91,6 +108,16 @@ T rounded_to(Accumulator<T> value) {
     return T(static_cast<Real<T>>(value.real()), static_cast<Real<T>>(value.imag()));
   } else {
     return static_cast<T>(value);
+  }
+}
+
+/// A number that an element type with phases holds.
+template <Scalar T>
+T phased(std::complex<double> value) {
+  if constexpr (is_complex<T>) {
+    return rounded_to<T>(value);
+  } else {
+    return T(0);  // check() refuses real types
   }
 }
 
@@ -234,17 +261,33 @@ void fill_multiples(DistMatrix<T>& A) {
       const double phase = std::fmod(wave_number * distance, 2 * std::numbers::pi);
       sum += amplitude / distance * std::polar(1.0, phase);  // amplitudes are negative, and no radius may be
     }
-    if constexpr (is_complex<T>) {
-      return rounded_to<T>(sum);
-    } else {
-      return T(0);  // check() refuses real types
-    }
+    return phased<T>(sum);
   });
+}
+
+Waves waves_of(const MakeProblemArguments& arguments) {
+  return {arguments.waves, arguments.rows, arguments.cols, seed_for(arguments, Purpose::stations)};
+}
+
+/// A ← the waves, divided by the power of two that brings ‖A‖₂ nearest to 1 (collective over the grid). The
+/// norm is estimated by products, whose rounding depends on the grid; a power of two does not, unless the
+/// norm lies between two of them to all digits.
+template <Scalar T>
+void fill_waves(const Waves& waves, DistMatrix<T>& A) {
+  A.fill([&](Index i, Index j) { return phased<T>(waves.at(i, j)); });
+  const double norm =
+      estimate_norm(*matrix_mult(Algorithm::stationary_a, DistMatrix<T>(A.grid(), A.layout(), A.local())));
+  if (norm == 0) return;  // no elements
+  const auto scale = static_cast<Real<T>>(std::exp2(-std::round(std::log2(norm))));
+  const MatrixView<T> block = A.local();
+  for (Index j = 0; j < block.cols; ++j)
+    for (Index i = 0; i < block.rows; ++i) block(i, j) *= scale;
 }
 
 template <Scalar T>
 void fill_matrix(const MakeProblemArguments& arguments, DistMatrix<T>& A) {
   if (arguments.kind == Kind::multiples) return fill_multiples(A);
+  if (arguments.kind == Kind::waves) return fill_waves(waves_of(arguments), A);
   if (arguments.kind == Kind::spd) return fill_positive_definite(arguments, A);
   if (arguments.condition) return fill_conditioned(arguments, A);
   const std::uint64_t seed = seed_for(arguments, Purpose::matrix);
@@ -286,11 +329,24 @@ void add_noise(const MakeProblemArguments& arguments, DistMatrix<T>& B) {
 }
 
 struct ProblemFiles {
-  std::string A, B, X;
+  std::string A, B, X, rows, cols;
 
   explicit ProblemFiles(const std::filesystem::path& directory)
-      : A(directory / "A.npy"), B(directory / "B.npy"), X(directory / "X_true.npy") {}
+      : A(directory / "A.npy"),
+        B(directory / "B.npy"),
+        X(directory / "X_true.npy"),
+        rows(directory / "row_positions.npy"),
+        cols(directory / "col_positions.npy") {}
 };
+
+/// Writes the place of every row or column, in metres (collective over the grid).
+template <class Place>
+void write_places(const std::shared_ptr<const ProcessGrid>& grid, const std::string& file, Index count,
+                  const Place& place) {
+  auto places = allocate_matrix<double>(grid, row_blocks(*grid, count, std::tuple_size_v<Station>));
+  places.fill([&](Index k, Index axis) { return place(k)[at(axis)]; });
+  write_matrix(file, places);
+}
 
 template <Scalar T>
 void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid,
@@ -307,13 +363,22 @@ void make_on_grid(const MakeProblemArguments& arguments, const std::shared_ptr<c
   matrix_mult(algorithm, std::move(A))->apply(T(1), X, T(0), B);
   add_noise(arguments, B);
   write_matrix(files.B, B);
+  if (arguments.kind != Kind::waves) return;
+  const Waves waves = waves_of(arguments);
+  write_places(grid, files.rows, arguments.rows, [&](Index i) { return waves.source(i); });
+  write_places(grid, files.cols, arguments.cols, [&](Index j) { return waves.receiver(j); });
 }
 
 ExitStatus make_problem(Communicator& world, const MakeProblemArguments& arguments) {
   check(arguments);
   const ProblemFiles files(arguments.directory);
   make_directory(world, arguments.directory);
-  check_outputs(world, {}, {{"--out", files.A}, {"--out", files.B}, {"--out", files.X}});
+  std::vector<NamedFile> outputs{{"--out", files.A}, {"--out", files.B}, {"--out", files.X}};
+  if (arguments.kind == Kind::waves) {
+    outputs.push_back({"--out", files.rows});
+    outputs.push_back({"--out", files.cols});
+  }
+  check_outputs(world, {}, outputs);
   const auto grid = make_grid(world);
   run_on_grid(world, *grid, [&] {
     with_scalar_type(type_of(arguments), [&]<Scalar T>() { make_on_grid<T>(arguments, grid, files); });
@@ -334,17 +399,21 @@ Action define_make_problem(Options& options) {
   options.whole("--rows", problem.rows, "M", 0, "Rows of A")->required();
   options.whole("--cols", problem.cols, "N", 0, "Columns of A")->required();
   options.whole("--rhs", problem.nrhs, "R", 0, "Right-hand sides")->required();
-  options.choice("--dtype", problem.type, scalar_types(), "Type of the elements [f64; multiples: c128]");
+  options.choice("--dtype", problem.type, scalar_types(),
+                 "Type of the elements [f64; multiples, waves: c128]");
   options.choice("--kind", problem.kind, kinds,
-                 "Random, Hermitian positive definite, or seismic internal multiples [random]");
+                 "Random, Hermitian positive definite, seismic internal multiples, or waves between stations "
+                 "[random]");
   options.number("--condition", problem.condition, "C", 1,
                  "Condition number of A [random: as it comes; spd: 100]");
   options.number("--noise", problem.noise, "S", 0, "Noise in B, relative to each column's norm [0]");
   options.whole("--seed", problem.seed, "S", 0, "Seed of the pseudo-random numbers [1]");
   options.text("--out", problem.directory, "DIR", "Where the files go; made if missing")->required();
+  problem.waves.define(options);
   options.examples(
       {"mpirun -n 4 gridlops make-problem --rows 3000 --cols 2000 --rhs 8 --out problem",
-       "gridlops make-problem --rows 500 --cols 500 --rhs 2 --kind spd --condition 50 --out positive"});
+       "gridlops make-problem --rows 500 --cols 500 --rhs 2 --kind spd --condition 50 --out positive",
+       "gridlops make-problem --rows 2304 --cols 2304 --rhs 1 --kind waves --frequency 10 --out waves"});
   return [arguments](Communicator& world) { return make_problem(world, *arguments); };
 }
 

@@ -30,7 +30,7 @@ def make_on_several(suite, **options):
     A, X, B = problem
     shapes = ((options["rows"], options["cols"]), (options["cols"], options["rhs"]), (options["rows"], options["rhs"]))
     suite.check((A.shape, X.shape, B.shape) == shapes, "shapes", A.shape, X.shape, B.shape, options)
-    wanted = program.TYPES[options.get("dtype", "c128" if options.get("kind") == "multiples" else "f64")]
+    wanted = program.TYPES[options.get("dtype", "c128" if options.get("kind") in ("multiples", "waves") else "f64")]
     suite.check(A.dtype == X.dtype == B.dtype == wanted, "types", A.dtype, X.dtype, B.dtype, options)
     if not options.get("noise"):
         suite.close(B, A @ X, 100 * np.finfo(B.dtype).eps * np.abs(B).max(initial=0), "B is not A X_true", options)
@@ -94,6 +94,45 @@ def check_multiples(suite):
             suite.check(not X.imag.any() and 0.3 < np.abs(X).max() < 3, "X_true is not real and of order 1")
 
 
+def waves(sources, receivers, frequency, velocity):
+    """The sum of a exp(−2πıfr/c)/r over reflectors, with r from a source's image, 2z below and 0.1 z beside it."""
+    x, y = (sources[:, k, None] - receivers[:, k] for k in (0, 1))
+    distances = {a: np.sqrt((x + 0.1 * z)**2 + y**2 + (2 * z)**2) for z, a in ((300, 1), (500, -0.6), (700, 0.5), (900, 0.3))}
+    return sum(a * np.exp(-2j * np.pi * frequency / velocity * r) / r for a, r in distances.items())
+
+
+def stations(count, line, spacing):
+    """Lines of stations, of which the last may be shorter, about the origin."""
+    places = np.stack(np.divmod(np.arange(count), line), 1) - [(-(-count // line) - 1) / 2, (min(line, count) - 1) / 2]
+    return spacing * places
+
+
+def check_waves(suite):
+    cases = [(dict(rows=144, cols=144), dict()),
+             (dict(rows=57, cols=36, dtype="c64"), {"frequency": 12, "row-line": 19, "col-line": 6}),
+             (dict(rows=30, cols=91), {"velocity": 1500, "spacing": 40, "jitter": 0, "col-line": 100, "seed": 5})]
+    for shape, options in cases:
+        problem = make_on_several(suite, kind="waves", rhs=2, **shape, **options)
+        if problem is None:
+            continue
+        files = [[(suite.folder / f"on{ranks}" / "problem" / f"{name}_positions.npy") for ranks in (1, 2, 4)] for name in ("row", "col")]
+        for one, *others in files:
+            suite.check(all(other.read_bytes() == one.read_bytes() for other in others), "positions differ between ranks", options)
+        S, R = (np.load(one) for one, *_ in files)
+        spacing, jitter = options.get("spacing", 15), options.get("jitter", 2)
+        suite.check(S.dtype == R.dtype == np.float64 and S.flags.f_contiguous, "positions are of", S.dtype, R.dtype)
+        suite.close(R, stations(shape["cols"], options.get("col-line", np.ceil(np.sqrt(shape["cols"]))), spacing), 0, "receivers", options)
+        moved = S - stations(shape["rows"], options.get("row-line", np.ceil(np.sqrt(shape["rows"]))), spacing)
+        suite.check((not moved.any()) if jitter == 0 else 0.8 < moved.std() / jitter < 1.2, "sources are moved by", moved.std(), options)
+        A, G = problem[0], waves(S, R, options.get("frequency", 30), options.get("velocity", 1800))
+        scale = 2.0**np.round(np.log2(np.linalg.norm(A) / np.linalg.norm(G)))
+        # The phase of a wave after 4 km is at most 500 radians.
+        suite.close(A, scale * G, 300 * np.finfo(A.dtype).eps * np.abs(A).max(), "the formula of waves", options)
+        suite.check(0.7 < np.linalg.norm(A, 2) < 1.42, "the norm of A is", np.linalg.norm(A, 2), options)
+    for rows, cols in ((0, 3), (3, 0), (1, 1)):
+        make_on_several(suite, kind="waves", rows=rows, cols=cols, rhs=1)
+
+
 def check_noise(suite):
     for dtype in ("f64", "c64"):
         problem = make_on_several(suite, rows=1500, cols=10, rhs=3, dtype=dtype, noise=0.2)
@@ -112,6 +151,7 @@ def test(suite, full):
     check_spectra(suite)
     check_condition(suite)
     check_multiples(suite)
+    check_waves(suite)
     check_noise(suite)
 
 
