@@ -8,7 +8,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/local/overlap.hpp"
-#include "gridlops/ops/spatial_order.hpp"
+#include "gridlops/compressed/spatial_order.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

@@ -3,14 +3,20 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "compressed/compressed_files.hpp"
 #include "compressed/compressed_matrix.hpp"
+#include "compressed/element_source.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
@@ -45,84 +51,162 @@ TileLines lines_of(Range mine, const std::vector<Index>& order, Index tile) {
   return lines;
 }
 
-/// Rows of a block in the order of the tiles, divided by a power of two, in double precision.
+/// Calls work(k, panel) for each row of tiles, or for each column if the source has columns: the elements of
+/// its rows and all columns, or of all rows and its columns, in the order of the tiles.
+template <Scalar T, class Work>
+void for_each_panel(ElementSource<T>& source, const TileLines& rows, const TileLines& cols, Work&& work) {
+  const TileLines& lines = source.by_columns() ? cols : rows;
+  std::vector<T> memory;
+  std::span<const Index> left(lines.order);
+  for (std::size_t k = 0; k < lines.sizes.size(); ++k) {
+    const std::span<const Index> few = left.first(at(lines.sizes[k]));
+    left = left.subspan(at(lines.sizes[k]));
+    const std::span<const Index> of_rows = source.by_columns() ? std::span(rows.order) : few,
+                                 of_cols = source.by_columns() ? few : std::span(cols.order);
+    memory.resize(of_rows.size() * of_cols.size());
+    const MatrixView<T> panel(memory.data(), std::ssize(of_rows), std::ssize(of_cols));
+    if (!panel.empty()) source.read(of_rows, of_cols, panel);
+    work(static_cast<Index>(k), panel);
+  }
+}
+
+/// ‖A‖_F of a block, without overflow or underflow. Throws UsageError if an element is not finite.
 template <Scalar T>
-class Panel {
- public:
-  using S = Accumulator<T>;
-
-  Panel(MatrixView<const T> A, const TileLines& cols, int power) : A_(A), cols_(cols), power_(power) {}
-
-  void read(std::span<const Index> rows) {
-    elements_.resize(rows.size() * at(A_.cols));
-    rows_ = std::ssize(rows);
-    for (Index j = 0; j < A_.cols; ++j) {
-      const T* const column = A_.column(cols_.order[at(j)]);
-      S* const to = elements_.data() + j * rows_;
-      for (Index i = 0; i < rows_; ++i) to[i] = scaled(column[rows[at(i)]]);
+double norm_of(ElementSource<T>& source, const TileLines& rows, const TileLines& cols) {
+  double norm = 0;
+  for_each_panel(source, rows, cols, [&](Index k, MatrixView<const T> panel) {
+    const auto* const numbers = reinterpret_cast<const Real<T>*>(panel.data);
+    const Index parts = NarrowMatrix<T>::parts, count = parts * panel.size();
+    double largest = 0;
+    for (Index n = 0; n < count; ++n) {
+      const double number = std::abs(static_cast<double>(numbers[n]));
+      largest = number > largest ? number : largest;
+      if (std::isfinite(number)) continue;
+      const Index i = n / parts % panel.rows, j = n / parts / panel.rows;
+      const TileLines& lines = source.by_columns() ? cols : rows;
+      const Index before = std::accumulate(lines.sizes.begin(), lines.sizes.begin() + k, Index{0});
+      throw UsageError(
+          message("compress: element (",
+                  source.rows().begin + rows.order[at(source.by_columns() ? i : before + i)], ", ",
+                  source.cols().begin + cols.order[at(source.by_columns() ? before + j : j)],
+                  ") of the matrix is ", panel(i, j)),
+          KnownTo::one_rank);
     }
-  }
-  MatrixView<const S> columns(Range range) const {
-    return MatrixView<const S>(elements_.data(), rows_, A_.cols).col_block(range);
-  }
-
- private:
-  S scaled(T value) const {
-    if constexpr (is_complex<T>) {
-      return {std::ldexp(double{value.real()}, -power_), std::ldexp(double{value.imag()}, -power_)};
-    } else {
-      return std::ldexp(double{value}, -power_);
+    if (largest == 0) return;
+    int power = 0;
+    std::frexp(largest, &power);
+    const double scale = std::ldexp(1.0, std::clamp(-power, -1000, 1000));
+    double sum = 0;
+    for (Index n = 0; n < count; ++n) {
+      const double number = scale * static_cast<double>(numbers[n]);
+      sum += number * number;
     }
-  }
+    norm = std::hypot(norm, std::sqrt(sum) / scale);
+  });
+  return norm;
+}
 
-  MatrixView<const T> A_;
-  const TileLines& cols_;
-  int power_;
-  std::vector<S> elements_;
-  Index rows_ = 0;
-};
+/// The ranks' norms as one.
+double norm_of_all(Communicator& comm, double mine) {
+  std::vector<double> norms(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::array{mine}, norms);
+  return std::accumulate(norms.begin(), norms.end(), 0.0,
+                         [](double a, double b) { return std::hypot(a, b); });
+}
 
 template <Scalar T>
-TiledBlock compress_block(MatrixView<const T> A, TileLines rows, TileLines cols, int power,
+Accumulator<T> scaled(T value, int power) {
+  if constexpr (is_complex<T>) {
+    return {std::ldexp(double{value.real()}, power), std::ldexp(double{value.imag()}, power)};
+  } else {
+    return std::ldexp(double{value}, power);
+  }
+}
+
+/// The tiles of a block that is divided by a power of two.
+template <Scalar T>
+TiledBlock compress_block(ElementSource<T>& source, TileLines rows, TileLines cols, int power,
                           double allowed_per_element, Backend& backend) {
   TiledBlock block{std::move(rows), std::move(cols), {}};
-  Panel<T> panel(A, block.cols, power);
-  std::span<const Index> left(block.rows.order);
-  for (const Index height : block.rows.sizes) {
-    panel.read(left.first(at(height)));
-    left = left.subspan(at(height));
-    const std::size_t first = block.tiles.size(), count = block.cols.sizes.size();
-    block.tiles.resize(first + count);
-    std::vector<Range> ranges;
-    for (const Index width : block.cols.sizes)
-      ranges.push_back({ranges.empty() ? 0 : ranges.back().end(), width});
-    const double flops = 20 * product_flops<T>(height, A.cols, 64);
-    backend.for_each(static_cast<Index>(count), flops, [&](Index j) {
-      const double area = static_cast<double>(height * ranges[at(j)].size);
-      block.tiles[first + at(j)] =
-          compress_tile<T>(panel.columns(ranges[at(j)]), allowed_per_element * std::sqrt(area));
+  block.tiles.resize(block.rows.sizes.size() * block.cols.sizes.size());
+  const std::vector<Index>& others = source.by_columns() ? block.rows.sizes : block.cols.sizes;
+  std::vector<Range> ranges;
+  for (const Index size : others) ranges.push_back({ranges.empty() ? 0 : ranges.back().end(), size});
+  for_each_panel(source, block.rows, block.cols, [&](Index k, MatrixView<const T> panel) {
+    const double flops = 20 * product_flops<T>(panel.rows, panel.cols, 64);
+    backend.for_each(std::ssize(ranges), flops, [&](Index other) {
+      const Range range = ranges[at(other)];
+      const MatrixView<const T> tile = source.by_columns() ? panel.row_block(range) : panel.col_block(range);
+      std::vector<Accumulator<T>> wide(at(tile.size()));
+      for (Index j = 0; j < tile.cols; ++j)
+        for (Index i = 0; i < tile.rows; ++i) wide[at(i + j * tile.rows)] = scaled(tile(i, j), -power);
+      const double allowed = allowed_per_element * std::sqrt(static_cast<double>(tile.size()));
+      (source.by_columns() ? block.tile(other, k) : block.tile(k, other)) =
+          compress_tile<T>({wide.data(), tile.rows, tile.cols}, allowed);
     });
-  }
+  });
   return block;
 }
 
-/// A block in host memory.
-template <Scalar T>
-class HostCopy {
- public:
-  HostCopy(MatrixView<const T> A, Backend& backend) : view_(A) {
-    if (backend.memory_space() == MemorySpace::host || A.empty()) return;
-    copy_.resize(at(A.size()));
-    for (Index j = 0; j < A.cols; ++j)
-      backend.download(A.column(j), copy_.data() + j * A.rows, A.rows * Index{sizeof(T)});
-    view_ = MatrixView<const T>(copy_.data(), A.rows, A.cols);
-  }
-  MatrixView<const T> view() const { return view_; }
+void check(Agreement& agreement, const CompressionOptions& options, Index rows, Index cols) {
+  agreement.on("the tolerance", options.tolerance)
+      .on("the size of a tile", options.tile)
+      .on("the directory", options.directory);
+  require<UsageError>(options.tolerance > 0 && options.tolerance < 1, "compress: the tolerance is ",
+                      options.tolerance, "; it must be above 0 and below 1");
+  require<UsageError>(options.tile > 0, "compress: tiles cannot have ", options.tile, " rows and columns");
+  require_order(options.row_order, rows, "rows");
+  require_order(options.col_order, cols, "columns");
+}
 
- private:
-  std::vector<T> copy_;
-  MatrixView<const T> view_;
-};
+/// The rank is a member. open(): its block; it may throw on one rank alone.
+template <Scalar T, class Open>
+CompressedMatrixPtr<T> compress_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
+                                   const CompressionOptions& options, Open&& open) {
+  const TraceRegion region("compress");
+  Communicator& comm = grid->comm();
+  const Index m = layout.row_count(), n = layout.col_count();
+  std::optional<CompressedFiles> files;
+  if (!options.directory.empty()) files.emplace(grid, options.directory);
+  std::unique_ptr<ElementSource<T>> source;
+  TileLines rows, cols;
+  double mine = 0;
+  attempt(comm, [&] {
+    source = open();
+    rows = lines_of(source->rows(), options.row_order, options.tile);
+    cols = lines_of(source->cols(), options.col_order, options.tile);
+    mine = norm_of(*source, rows, cols);
+  });
+  CompressionReport report{.norm = norm_of_all(comm, mine), .dense_bytes = m * n * Index{sizeof(T)}};
+  int power = 0;
+  std::frexp(report.norm, &power);
+  using Limits = std::numeric_limits<Real<T>>;
+  power = std::clamp(power, Limits::min_exponent, Limits::max_exponent - 1);
+  const double norm = std::ldexp(report.norm, -power);
+
+  TiledBlock tiles;
+  attempt(comm, [&] {
+    const double elements = std::max(static_cast<double>(m) * static_cast<double>(n), 1.0);
+    tiles = compress_block(*source, std::move(rows), std::move(cols), power,
+                           options.tolerance * norm / std::sqrt(elements), *grid->backend());
+    source = nullptr;
+  });
+  std::array<double, 1> error{};  // squared
+  std::array<Index, 3> counts{std::ssize(tiles.tiles)};
+  for (const StoredTile& tile : tiles.tiles) {
+    error[0] += tile.error_squared;
+    counts[1] += tile.dense ? 1 : 0;
+    counts[2] += tile.bytes() == 0 ? 1 : 0;
+  }
+  comm.all_reduce(error, ReduceOp::sum);
+  comm.all_reduce(counts, ReduceOp::sum);
+  report.error = report.norm > 0 ? std::sqrt(error[0]) / norm : 0;
+  report.tiles = counts[0];
+  report.dense_tiles = counts[1];
+  report.empty_tiles = counts[2];
+  if (files) files->write(layout, scalar_type_of<T>, tiles, power, report);
+  return make_compressed<T>(grid, layout, std::move(tiles), power, report);
+}
 
 }  // namespace
 
@@ -131,64 +215,35 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
   agree(grid, "compress", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", A);
-    agreement.on("the tolerance", options.tolerance).on("the size of a tile", options.tile);
-    require<UsageError>(options.tolerance > 0 && options.tolerance < 1, "compress: the tolerance is ",
-                        options.tolerance, "; it must be above 0 and below 1");
-    require<UsageError>(options.tile > 0, "compress: tiles cannot have ", options.tile, " rows and columns");
+    check(agreement, options, A.rows(), A.cols());
     const Layout needed = matrix_layout(Algorithm::stationary_a, *grid, A.rows(), A.cols());
     require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                         "compress needs its matrix as ", needed.describe(), ", not as ",
                         A.layout().describe());
-    require_order(options.row_order, A.rows(), "rows");
-    require_order(options.col_order, A.cols(), "columns");
   });
-  CompressionReport report{.dense_bytes = A.rows() * A.cols() * Index{sizeof(T)}};
-  if (!grid->is_member()) return make_compressed<T>(grid, A.layout(), {}, 0, {});
-
-  const TraceRegion region("compress");
-  Communicator& comm = grid->comm();
-  report.norm = frobenius_norm(A);
-  if (!std::isfinite(report.norm)) {
-    const auto found = find_non_finite(A);
-    require<UsageError>(!found, "compress: element (", found ? found->row : 0, ", ", found ? found->col : 0,
-                        ") of the matrix is ", found ? found->value : 0);
-  }
-  int power = 0;
-  std::frexp(report.norm, &power);
-  using Limits = std::numeric_limits<Real<T>>;
-  power = std::clamp(power, Limits::min_exponent, Limits::max_exponent - 1);
-  const double norm = std::ldexp(report.norm, -power);
-  const double elements = static_cast<double>(A.rows()) * static_cast<double>(A.cols());
-  std::array<double, 1> error{};  // squared
-  std::array<Index, 4> sums{};
-  CompressedBlock<T> block;
-  attempt(comm, [&] {
-    const HostCopy<T> local(A.local(), *grid->backend());
-    TiledBlock tiles =
-        compress_block<T>(local.view(), lines_of(A.local_row_range(), options.row_order, options.tile),
-                          lines_of(A.local_col_range(), options.col_order, options.tile), power,
-                          options.tolerance * norm / std::sqrt(std::max(elements, 1.0)), *grid->backend());
-    for (const StoredTile& tile : tiles.tiles) {
-      error[0] += tile.error_squared;
-      sums[1] += 1;
-      sums[2] += tile.dense ? 1 : 0;
-      sums[3] += tile.bytes() == 0 ? 1 : 0;
-    }
-    block = CompressedBlock<T>(grid->backend(), std::move(tiles));
-    sums[0] = block.bytes();
-  });
-  comm.all_reduce(error, ReduceOp::sum);
-  comm.all_reduce(sums, ReduceOp::sum);
-  report.error = report.norm > 0 ? std::sqrt(error[0]) / norm : 0;
-  report.bytes = sums[0];
-  report.tiles = sums[1];
-  report.dense_tiles = sums[2];
-  report.empty_tiles = sums[3];
-  return make_compressed<T>(grid, A.layout(), std::move(block), power, report);
+  if (!grid->is_member()) return idle_compressed<T>(grid, A.layout());
+  return compress_on<T>(grid, A.layout(), options, [&] { return source_in_memory(A); });
 }
 
-#define GRIDLOPS_INSTANTIATE(T) \
-  template CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>&, const CompressionOptions&);
+template <Scalar T>
+CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>& grid, const std::string& name,
+                                const MatrixHeader& header, const CompressionOptions& options) {
+  const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
+  agree(grid, "compress", [&](Agreement& agreement) {
+    agreement.on("the file", name).on("the rows", header.rows).on("the columns", header.cols);
+    check(agreement, options, header.rows, header.cols);
+  });
+  if (!grid->is_member()) return idle_compressed<T>(grid, layout);
+  return compress_on<T>(grid, layout, options, [&] {
+    return source_in_file<T>(name, header, layout.row_range(*grid, grid->my_row(), grid->my_col()),
+                             layout.col_range(*grid, grid->my_row(), grid->my_col()));
+  });
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>&, const CompressionOptions&);         \
+  template CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>&, const std::string&, \
+                                           const MatrixHeader&, const CompressionOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

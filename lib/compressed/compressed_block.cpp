@@ -38,7 +38,6 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
     : backend_(std::move(backend)) {
   set_up(rows_, block.rows);
   set_up(cols_, block.cols);
-  take_dense_tiles(block);
   const Places in_rows = number_vectors(rows_, block, true), in_cols = number_vectors(cols_, block, false);
   std::vector<Index> from_cols(at(vectors_)), from_rows(at(vectors_));
   for (std::size_t t = 0; t < block.tiles.size(); ++t) {
@@ -51,31 +50,8 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
   }
   rows_.from_other = uploaded(from_cols);
   cols_.from_other = uploaded(from_rows);
-  gather_vectors(rows_, block, true);
-  gather_vectors(cols_, block, false);
-}
-
-template <Scalar T>
-void CompressedBlock<T>::take_dense_tiles(TiledBlock& block) {
-  Index bytes = 0;
-  for (const StoredTile& tile : block.tiles)
-    if (tile.dense) bytes += aligned(tile.bytes());
-  dense_ = Buffer<std::byte>(backend_, bytes);
-  std::byte* next = dense_.data();
-  for (Index i = 0; i < count_of(block.rows); ++i) {
-    for (Index j = 0; j < count_of(block.cols); ++j) {
-      StoredTile& tile = block.tile(i, j);
-      if (!tile.dense) continue;
-      const NarrowMatrix<T> stored{next, tile.rows, tile.cols, *tile.dense};
-      std::vector<std::byte>& elements = tile.U[static_cast<std::size_t>(*tile.dense)];
-      backend_->upload(elements.data(), next, stored.bytes());
-      elements = {};
-      next += aligned(stored.bytes());
-      elements_ += tile.rows * tile.cols;
-      rows_.lines[at(i)].dense.emplace_back(j, stored);
-      cols_.lines[at(j)].dense.emplace_back(i, stored);
-    }
-  }
+  for (Index i = 0; i < std::ssize(rows_.lines); ++i) fill(rows_.lines[at(i)], i, block, true);
+  for (Index j = 0; j < std::ssize(cols_.lines); ++j) fill(cols_.lines[at(j)], j, block, false);
 }
 
 /// The vectors of a side follow each other line by line, there precision by precision, and other line by
@@ -114,7 +90,7 @@ Buffer<Index> CompressedBlock<T>::uploaded(const std::vector<Index>& indices) co
 template <Scalar T>
 void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
   for (const Index size : lines.sizes) {
-    side.lines.push_back({.range = {side.size, size}});
+    side.lines.emplace_back().range = {side.size, size};
     side.size += size;
   }
   if (is_in_order(lines.order)) return;
@@ -122,41 +98,53 @@ void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
   side.place = uploaded(inverse(lines.order));
 }
 
+/// Moves the vectors of line l, and the dense tiles of a row, into its memory. So tiles and lines together
+/// never take much more than the larger of both.
 template <Scalar T>
-void CompressedBlock<T>::gather_vectors(Side& side, TiledBlock& block, bool by_rows) {
-  const auto of = [by_rows](StoredTile& tile) -> StoredTile::Bytes& { return by_rows ? tile.U : tile.V; };
-  const auto for_each_tile = [&](Index l, auto&& work) {
+void CompressedBlock<T>::fill(Line& line, Index l, TiledBlock& block, bool by_rows) {
+  const auto for_each_tile = [&](auto&& work) {
     for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other)
-      work(by_rows ? block.tile(l, other) : block.tile(other, l));
+      work(other, by_rows ? block.tile(l, other) : block.tile(other, l));
   };
   Index bytes = 0;
-  for (const Line& line : side.lines)
-    for (const NarrowMatrix<T>& factor : line.factors) bytes += aligned(factor.bytes());
-  side.factors = Buffer<std::byte>(backend_, bytes);
-  std::byte* next = side.factors.data();
-  for (Index l = 0; l < std::ssize(side.lines); ++l) {
-    Line& line = side.lines[at(l)];
-    for (std::size_t p = 0; p < precisions; ++p) {
-      NarrowMatrix<T>& factor = line.factors[p];
-      factor.data = next;
-      std::byte* to = next;
-      next += aligned(factor.bytes());
-      for_each_tile(l, [&](StoredTile& tile) {
-        std::vector<std::byte>& vectors = of(tile)[p];
-        backend_->upload(vectors.data(), to, std::ssize(vectors));
-        to += vectors.size();
-        vectors = {};
-      });
-    }
+  for (const NarrowMatrix<T>& factor : line.factors) bytes += aligned(factor.bytes());
+  if (by_rows)
+    for_each_tile([&](Index, const StoredTile& tile) { bytes += tile.dense ? aligned(tile.bytes()) : 0; });
+  line.memory = Buffer<std::byte>(backend_, bytes);
+  std::byte* next = line.memory.data();
+  const auto move = [this](std::vector<std::byte>& stored, std::byte* to) {
+    backend_->upload(stored.data(), to, std::ssize(stored));
+    const Index moved = std::ssize(stored);
+    stored = {};
+    return to + moved;
+  };
+  for (std::size_t p = 0; p < precisions; ++p) {
+    line.factors[p].data = next;
+    std::byte* to = next;
+    for_each_tile([&](Index, StoredTile& tile) {
+      if (!tile.dense) to = move((by_rows ? tile.U : tile.V)[p], to);
+    });
+    next += aligned(line.factors[p].bytes());
   }
+  if (!by_rows) return;
+  for_each_tile([&](Index j, StoredTile& tile) {
+    if (!tile.dense) return;
+    const NarrowMatrix<T> stored{next, tile.rows, tile.cols, *tile.dense};
+    move(tile.U[static_cast<std::size_t>(*tile.dense)], next);
+    next += aligned(stored.bytes());
+    elements_ += tile.rows * tile.cols;
+    line.dense.emplace_back(j, stored);
+    cols_.lines[at(j)].dense.emplace_back(l, stored);
+  });
 }
 
 template <Scalar T>
 Index CompressedBlock<T>::bytes() const {
-  Index sum = dense_.size();
-  for (const Side* side : {&rows_, &cols_})
-    sum += side->factors.size() +
-           Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
+  Index sum = 0;
+  for (const Side* side : {&rows_, &cols_}) {
+    sum += Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
+    for (const Line& line : side->lines) sum += line.memory.size();
+  }
   return sum;
 }
 

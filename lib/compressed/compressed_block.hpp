@@ -53,32 +53,30 @@ class CompressedBlock {
  private:
   /// A row of tiles, or a column.
   struct Line {
-    Range range;                                             // in the order of the tiles
-    Range vectors{};                                         // of the vectors of the side
-    std::array<NarrowMatrix<T>, precisions> factors{};       // the vectors of each precision
+    Buffer<std::byte> memory{};                         // of the factors; in a row also of its dense tiles
+    Range range{};                                      // in the order of the tiles
+    Range vectors{};                                    // of the vectors of the side
+    std::array<NarrowMatrix<T>, precisions> factors{};  // the vectors of each precision
     std::vector<std::pair<Index, NarrowMatrix<T>>> dense{};  // tiles, with the number of the other line
   };
   /// The rows, with the U, or the columns, with the V.
   struct Side {
     Index size = 0;
     std::vector<Line> lines;
-    Buffer<std::byte> factors;
     Buffer<Index> order, place;  // of index k in the order of the tiles, and the inverse; empty if they agree
     Buffer<Index> from_other;    // for each vector of this side, its place on the other side
   };
 
   Buffer<Index> uploaded(const std::vector<Index>& indices) const;
   void set_up(Side& side, const TileLines& lines) const;
-  void take_dense_tiles(TiledBlock& block);
   using Places = std::vector<std::array<Index, precisions>>;  // of the first vector of a tile and precision
   Places number_vectors(Side& side, TiledBlock& block, bool by_rows);
-  void gather_vectors(Side& side, TiledBlock& block, bool by_rows);
+  void fill(Line& line, Index l, TiledBlock& block, bool by_rows);
   void move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
   std::shared_ptr<Backend> backend_;
   Side rows_, cols_;
   Index vectors_ = 0, elements_ = 0;  // elements: of all factors and dense tiles
-  Buffer<std::byte> dense_;
 };
 
 }  // namespace gridlops

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compressed/compressed_matrix.hpp"
 
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "ops/matrix/stationary_product.hpp"
@@ -71,15 +73,27 @@ class StationaryCompressed final : public CompressedMatrix<T> {
 
 template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                       CompressedBlock<T> block, int power, const CompressionReport& report) {
+                                       TiledBlock tiles, int power, CompressionReport report) {
+  CompressedBlock<T> block =
+      attempt(grid->comm(), [&] { return CompressedBlock<T>(grid->backend(), std::move(tiles)); });
+  std::array<Index, 1> bytes{block.bytes()};
+  grid->comm().all_reduce(bytes, ReduceOp::sum);
+  report.bytes = bytes[0];
   return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), std::move(block), power,
                                                    report);
+}
+
+template <Scalar T>
+CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
+  return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), CompressedBlock<T>(), 0,
+                                                   CompressionReport());
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                             \
   template class CompressedMatrix<T>;                                                                       \
   template CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&, \
-                                                  CompressedBlock<T>, int, const CompressionReport&);
+                                                  TiledBlock, int, CompressionReport);                      \
+  template CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -79,13 +79,14 @@ class CheckpointReader {
   CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory);
 
   const Manifest& manifest() const { return manifest_; }
+  /// The file of a matrix.
+  std::string path_of(const std::string& name) const;
 
   template <Scalar T>
   void read(const std::string& name, DistMatrix<T>& X) const;
   std::vector<double> read_numbers(const std::string& name) const;
 
  private:
-  std::string path_of(const std::string& name) const;
   void verify_blocks() const;
 
   std::shared_ptr<const ProcessGrid> grid_;

@@ -17,6 +17,7 @@
 #include "gridlops/local/matrix_view.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
+#include "io/matrix_reader.hpp"
 #include "io/npy_header.hpp"
 #include "io/shared_file.hpp"
 #include "io/tiles.hpp"
@@ -220,6 +221,34 @@ MatrixHeader read_matrix_header(Communicator& comm, const std::string& name) {
 }
 
 template <Scalar T>
+MatrixReader<T>::MatrixReader(const std::string& name, const MatrixHeader& header) {
+  require<ShapeError>(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>, name,
+                      " has elements of type ", name_of(header.type), ", but it is to be read as ",
+                      name_of(scalar_type_of<T>), ", which cannot hold them all");
+  with_scalar_type(header.type, [&]<Scalar Stored>() {
+    if constexpr (sizeof(Real<Stored>) <= sizeof(Real<T>) && (is_complex<T> || !is_complex<Stored>)) {
+      struct Open {
+        MatrixHeader header;
+        std::shared_ptr<Backend> host = make_host_backend();
+        std::vector<Stored> stored{};
+      };
+      const auto open = std::make_shared<Open>(Open{header});
+      const auto reader = std::make_shared<BlockReader<Stored>>(name, open->header, *open->host);
+      read_ = [open, reader](Range rows, Range cols, MatrixView<T> block) {
+        if constexpr (std::same_as<Stored, T>) {
+          reader->read(rows, cols, block);
+        } else {
+          open->stored.resize(at(block.size()));
+          reader->read(rows, cols, MatrixView<Stored>(open->stored.data(), block.rows, block.cols));
+          for (Index j = 0; j < block.cols; ++j)
+            std::copy_n(open->stored.data() + j * block.rows, block.rows, block.column(j));
+        }
+      };
+    }
+  });
+}
+
+template <Scalar T>
 void read_matrix(const std::string& name, const MatrixHeader& header, DistMatrix<T>& X) {
   const TraceRegion region("read file");
   begin_with_file<T>("read_matrix", name, X, [&](Agreement&) {
@@ -333,6 +362,7 @@ void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dime
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                       \
+  template class MatrixReader<T>;                                                                     \
   template void read_matrix(const std::string&, const MatrixHeader&, DistMatrix<T>&);                 \
   template void write_matrix(const std::string&, const ConstDistMatrix<T>&, int, const std::string&); \
   template void write_matrix(const std::string&, const ConstDistMatrix<T>&, int, const std::string&, Access);

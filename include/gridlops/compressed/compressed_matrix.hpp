@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 
 namespace gridlops {
@@ -16,6 +18,8 @@ struct CompressionOptions {
   /// The orders in which rows and columns are cut into tiles: each index once. Neighbours in space should be
   /// neighbours here (hilbert_order()), so that tiles have low ranks. Empty: as they are.
   std::vector<Index> row_order{}, col_order{};
+  /// Where Ã is saved, too: a directory, which is made if it is missing. Empty: nowhere.
+  std::string directory{};
 };
 
 /// What a compressed matrix takes, and how far it is from the matrix that it was made of.
@@ -57,5 +61,23 @@ using CompressedMatrixPtr = std::shared_ptr<const CompressedMatrix<T>>;
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options = {});
+
+/// The same for the matrix in a file, whose header is `header`, on a grid. No rank ever holds its block: it
+/// reads a row of tiles at a time, or a column if the file is in Fortran order, twice.
+template <Scalar T>
+GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>& grid,
+                                                const std::string& name, const MatrixHeader& header,
+                                                const CompressionOptions& options = {});
+
+/// The type and the shape of the compressed matrix that was saved in a directory (collective over comm).
+/// Throws InputError on all ranks if there is none.
+GRIDLOPS_EXPORT MatrixHeader read_compressed_header(Communicator& comm, const std::string& directory);
+/// That matrix, whose header is `header`, on any grid (collective over the grid). A rank reads the rows and
+/// columns of its block of all tiles that it shares with other ranks. Throws ShapeError if T is another type,
+/// InputError on all ranks if its files are damaged, and OutOfMemory.
+template <Scalar T>
+GRIDLOPS_EXPORT CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>& grid,
+                                                       const std::string& directory,
+                                                       const MatrixHeader& header);
 
 }  // namespace gridlops

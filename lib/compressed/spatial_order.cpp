@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/ops/spatial_order.hpp"
+#include "gridlops/compressed/spatial_order.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compressed/compressed_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "compressed/compressed_matrix.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/io/array_file.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "io/file.hpp"
+
+namespace gridlops {
+
+// The files of a compressed matrix, next to a manifest with their hashes:
+//
+//   rows, columns              the indices in the order of the tiles
+//   row-tiles, column-tiles    how many rows a row of tiles has, and columns a column
+//   tiles                      TileEntry, row of tiles by row of tiles
+//   figures                    CompressionReport, and the power of two
+//   bfloat16, float32, float64 for each tile the U and then the V in this precision, or the tile itself; two
+//                              numbers of bfloat16 take the place of one of float32
+//
+// Nothing in them depends on the grid that wrote them, but where tiles end.
+
+namespace {
+
+constexpr const char* content = "compressed matrix";
+constexpr std::array names{"bfloat16", "float32", "float64"};
+
+/// What the files say of a tile.
+struct TileEntry {
+  std::optional<Precision> dense{};
+  std::array<Index, precisions> ranks{}, begins{};  // begins: in bytes, in the file of each precision
+  static constexpr std::size_t numbers = 1 + 2 * precisions;
+
+  void put(double* to) const {
+    *to++ = dense ? static_cast<double>(*dense) : -1;
+    for (const Index rank : ranks) *to++ = static_cast<double>(rank);
+    for (const Index begin : begins) *to++ = static_cast<double>(begin);
+  }
+  static TileEntry from(const double* next) {
+    TileEntry entry;
+    if (*next >= 0) entry.dense = static_cast<Precision>(*next);
+    for (Index& rank : entry.ranks) rank = static_cast<Index>(*++next);
+    for (Index& begin : entry.begins) begin = static_cast<Index>(*++next);
+    return entry;
+  }
+};
+
+/// Where the lines of this rank are among those of all.
+struct Lines {
+  Index before = 0, all = 0;
+};
+Lines lines_of_all(Communicator& comm, Index mine) {
+  std::vector<Index> counts(static_cast<std::size_t>(comm.size()));
+  comm.all_gather(std::array{mine}, counts);
+  return {std::accumulate(counts.begin(), counts.begin() + comm.rank(), Index{0}),
+          std::accumulate(counts.begin(), counts.end(), Index{0})};
+}
+
+/// The numbers of one kind of lines, on all ranks; each part of the lines is on all ranks of `others`.
+struct GlobalLines {
+  std::vector<double> order, sizes;
+};
+GlobalLines gather_lines(Communicator& comm, bool is_first, const TileLines& mine, Range range, Index count,
+                         const Lines& lines) {
+  GlobalLines all{std::vector<double>(at(count)), std::vector<double>(at(lines.all))};
+  for (std::size_t k = 0; is_first && k < mine.order.size(); ++k)
+    all.order[at(range.begin) + k] = static_cast<double>(range.begin + mine.order[k]);
+  for (std::size_t k = 0; is_first && k < mine.sizes.size(); ++k)
+    all.sizes[at(lines.before) + k] = static_cast<double>(mine.sizes[k]);
+  comm.all_reduce(all.order, ReduceOp::sum);
+  comm.all_reduce(all.sizes, ReduceOp::sum);
+  return all;
+}
+
+/// Writes what each rank has, one after the other.
+template <Scalar R>
+void write_stream(CheckpointWriter& writer, const std::shared_ptr<const ProcessGrid>& grid, const char* name,
+                  const std::vector<Index>& bytes_of_ranks, const std::vector<std::byte>& mine) {
+  std::vector<Index> sizes;
+  for (const Index bytes : bytes_of_ranks) sizes.push_back(bytes / Index{sizeof(R)});
+  const Layout layout{{Axis::all, Partition::with_sizes(sizes)}, Cut::uncut(1)};
+  DistMatrix<R> numbers = allocate_matrix<R>(grid, layout);
+  grid->backend()->upload(mine.data(), numbers.local().data, std::ssize(mine));
+  writer.write(name, numbers);
+}
+
+}  // namespace
+
+CompressedFiles::CompressedFiles(std::shared_ptr<const ProcessGrid> grid, std::string directory)
+    : grid_(std::move(grid)), directory_(std::move(directory)), lock_(grid_->comm(), directory_, {}) {}
+
+void CompressedFiles::write(const Layout& layout, ScalarType type, const TiledBlock& tiles, int power,
+                            const CompressionReport& report) {
+  const TraceRegion region("write file");
+  Communicator& comm = grid_->comm();
+  const Lines row_lines = lines_of_all(grid_->col_comm(), std::ssize(tiles.rows.sizes)),
+              col_lines = lines_of_all(grid_->row_comm(), std::ssize(tiles.cols.sizes));
+  const int p = grid_->my_row(), q = grid_->my_col();
+  const GlobalLines rows = gather_lines(comm, q == 0, tiles.rows, layout.row_range(*grid_, p, q),
+                                        layout.row_count(), row_lines),
+                    cols = gather_lines(comm, p == 0, tiles.cols, layout.col_range(*grid_, p, q),
+                                        layout.col_count(), col_lines);
+
+  // The streams of this rank, and where they begin among those of all.
+  StoredTile::Bytes streams;
+  std::vector<TileEntry> entries;
+  attempt(comm, [&] {
+    for (const StoredTile& tile : tiles.tiles) {
+      TileEntry& entry = entries.emplace_back(TileEntry{tile.dense, tile.ranks});
+      for (std::size_t k = 0; k < precisions; ++k) {
+        entry.begins[k] = std::ssize(streams[k]);
+        streams[k].insert(streams[k].end(), tile.U[k].begin(), tile.U[k].end());
+        streams[k].insert(streams[k].end(), tile.V[k].begin(), tile.V[k].end());
+      }
+    }
+    streams[0].resize((streams[0].size() + 3) / 4 * 4);
+  });
+  std::array<std::vector<Index>, precisions> bytes_of_ranks;
+  for (std::size_t k = 0; k < precisions; ++k) {
+    bytes_of_ranks[k].resize(static_cast<std::size_t>(comm.size()));
+    comm.all_gather(std::array{std::ssize(streams[k])}, bytes_of_ranks[k]);
+    const Index before =
+        std::accumulate(bytes_of_ranks[k].begin(), bytes_of_ranks[k].begin() + comm.rank(), Index{0});
+    for (TileEntry& entry : entries) entry.begins[k] += before;
+  }
+  std::vector<double> table(at(row_lines.all * col_lines.all) * TileEntry::numbers);
+  const Index width = std::ssize(tiles.cols.sizes);
+  for (Index t = 0; t < std::ssize(entries); ++t) {
+    const Index i = row_lines.before + t / width, j = col_lines.before + t % width;
+    entries[at(t)].put(&table[at(i * col_lines.all + j) * TileEntry::numbers]);
+  }
+  comm.all_reduce(table, ReduceOp::sum);
+
+  CheckpointWriter writer(grid_, directory_);
+  writer.write_numbers("rows", rows.order);
+  writer.write_numbers("columns", cols.order);
+  writer.write_numbers("row-tiles", rows.sizes);
+  writer.write_numbers("column-tiles", cols.sizes);
+  writer.write_numbers("tiles", table);
+  writer.write_numbers("figures", {report.norm, report.error, static_cast<double>(report.tiles),
+                                   static_cast<double>(report.dense_tiles),
+                                   static_cast<double>(report.empty_tiles), static_cast<double>(power)});
+  write_stream<float>(writer, grid_, names[0], bytes_of_ranks[0], streams[0]);
+  write_stream<float>(writer, grid_, names[1], bytes_of_ranks[1], streams[1]);
+  write_stream<double>(writer, grid_, names[2], bytes_of_ranks[2], streams[2]);
+  writer.finish({{"content", content},
+                 {"element type", std::string(name_of(type))},
+                 {"rows", message(layout.row_count())},
+                 {"columns", message(layout.col_count())}});
+}
+
+namespace {
+
+const std::string& fact(const Manifest& manifest, const std::string& directory, const char* name) {
+  const auto found = manifest.facts.find(name);
+  require<InputError>(found != manifest.facts.end(), directory, ": its manifest has no '", name, "'");
+  return found->second;
+}
+
+Index count_in(const Manifest& manifest, const std::string& directory, const char* name) {
+  const std::string& text = fact(manifest, directory, name);
+  Index count = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  require<InputError>(error == std::errc() && end == text.data() + text.size() && count >= 0, directory,
+                      ": its manifest says that there are ", text, " ", name);
+  return count;
+}
+
+MatrixHeader header_of(const Manifest& manifest, const std::string& directory) {
+  const auto found = manifest.facts.find("content");
+  require<InputError>(found != manifest.facts.end() && found->second == content, directory,
+                      ": holds no compressed matrix, but ",
+                      found == manifest.facts.end() ? "what a solver saved" : found->second);
+  MatrixHeader header{.rows = count_in(manifest, directory, "rows"),
+                      .cols = count_in(manifest, directory, "columns")};
+  const std::string& type = fact(manifest, directory, "element type");
+  for (const ScalarType each : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
+    if (type != name_of(each)) continue;
+    header.type = each;
+    return header;
+  }
+  throw InputError(message(directory, ": its manifest names the element type ", type));
+}
+
+/// The rows, or the columns, that this rank takes of the tiles: those in its range.
+struct KeptLines {
+  std::vector<Index> lines;                // the numbers of the lines that have some
+  std::vector<Index> sizes;                // of all lines
+  std::vector<std::vector<Index>> inside;  // of each kept line, which of its rows
+  TileLines kept;
+};
+KeptLines keep(const std::vector<double>& order, const std::vector<double>& sizes, Range mine, Index count,
+               const std::string& directory) {
+  KeptLines lines;
+  std::vector<bool> seen(at(count));
+  std::size_t next = 0;
+  for (std::size_t l = 0; l < sizes.size(); ++l) {
+    lines.sizes.push_back(static_cast<Index>(sizes[l]));
+    require<InputError>(sizes[l] >= 0 && lines.sizes.back() <= std::ssize(order) - static_cast<Index>(next),
+                        directory, ": line ", l, " of its tiles has ", sizes[l], " rows or columns");
+    std::vector<Index> inside;
+    for (Index k = 0; k < lines.sizes.back(); ++k, ++next) {
+      const auto index = static_cast<Index>(order[next]);
+      require<InputError>(0 <= index && index < count && !seen[at(index)], directory, ": index number ", next,
+                          " of the order of its tiles is ", order[next]);
+      seen[at(index)] = true;
+      if (mine.begin > index || index >= mine.end()) continue;
+      inside.push_back(k);
+      lines.kept.order.push_back(index - mine.begin);
+    }
+    if (inside.empty()) continue;
+    lines.lines.push_back(static_cast<Index>(l));
+    lines.kept.sizes.push_back(std::ssize(inside));
+    lines.inside.push_back(std::move(inside));
+  }
+  require<InputError>(std::ssize(order) == count && static_cast<Index>(next) == count, directory,
+                      ": its tiles have ", next, " rows or columns, not ", count);
+  return lines;
+}
+
+/// The rows `inside` of a stored matrix.
+template <Scalar T>
+std::vector<std::byte> rows_of(const NarrowMatrix<T>& A, const std::vector<Index>& inside) {
+  const Index size = NarrowMatrix<T>::parts * bytes_of(A.precision);
+  std::vector<std::byte> kept(at(std::ssize(inside) * A.cols * size));
+  std::byte* to = kept.data();
+  for (Index j = 0; j < A.cols; ++j)
+    for (const Index i : inside) to = std::copy_n(A.data + (i + j * A.rows) * size, size, to);
+  return kept;
+}
+template <Scalar T>
+NarrowMatrix<T> columns_of(const NarrowMatrix<T>& A, const std::vector<Index>& inside,
+                           std::vector<std::byte>& memory) {
+  NarrowMatrix<T> kept{nullptr, A.rows, std::ssize(inside), A.precision};
+  memory.resize(at(kept.bytes()));
+  kept.data = memory.data();
+  std::byte* to = memory.data();
+  for (const Index j : inside) {
+    const NarrowMatrix<T> column = A.columns({j, 1});
+    to = std::copy_n(column.data, column.bytes(), to);
+  }
+  return kept;
+}
+
+/// Reads the parts of tiles that a rank has.
+template <Scalar T>
+class TileReader {
+ public:
+  TileReader(const CheckpointReader& reader, const std::array<MatrixHeader, precisions>& headers) {
+    for (std::size_t p = 0; p < precisions; ++p) {
+      const MatrixHeader& header = headers[p];
+      if (header.rows == 0) continue;
+      streams_[p].emplace(Stream{InputFile(reader.path_of(names[p])), header.data_offset,
+                                 header.rows * size_of(header.type)});
+    }
+  }
+
+  StoredTile read(const TileEntry& entry, Index rows, Index cols, const std::vector<Index>& rows_inside,
+                  const std::vector<Index>& cols_inside) {
+    StoredTile tile{.rows = std::ssize(rows_inside),
+                    .cols = std::ssize(cols_inside),
+                    .dense = entry.dense,
+                    .ranks = entry.ranks};
+    std::vector<std::byte> all, some;
+    for (std::size_t p = 0; p < precisions; ++p) {
+      const auto precision = static_cast<Precision>(p);
+      if (entry.dense == precision) {
+        const NarrowMatrix<T> stored = next(all, p, entry.begins[p], rows, cols);
+        tile.U[p] = rows_of(columns_of(stored, cols_inside, some), rows_inside);
+      } else if (entry.ranks[p] > 0) {
+        const NarrowMatrix<T> U = next(all, p, entry.begins[p], rows, entry.ranks[p]);
+        tile.U[p] = rows_of(U, rows_inside);
+        tile.V[p] = rows_of(next(all, p, entry.begins[p] + U.bytes(), cols, entry.ranks[p]), cols_inside);
+      }
+    }
+    return tile;
+  }
+
+ private:
+  struct Stream {
+    InputFile file;
+    Index begin, bytes;
+  };
+
+  NarrowMatrix<T> next(std::vector<std::byte>& memory, std::size_t p, Index begin, Index rows, Index cols) {
+    NarrowMatrix<T> stored{nullptr, rows, cols, static_cast<Precision>(p)};
+    const Index most = streams_[p] ? streams_[p]->bytes : 0;
+    require<InputError>(begin >= 0 && cols >= 0 && begin <= most && stored.bytes() <= most - begin,
+                        "the file of ", names[p], " has ", most, " bytes, not ", stored.bytes(), " from ",
+                        begin, " on");
+    memory.resize(at(stored.bytes()));
+    if (stored.bytes() > 0) streams_[p]->file.read(memory.data(), stored.bytes(), streams_[p]->begin + begin);
+    stored.data = memory.data();
+    return stored;
+  }
+
+  std::array<std::optional<Stream>, precisions> streams_;
+};
+
+}  // namespace
+
+MatrixHeader read_compressed_header(Communicator& comm, const std::string& directory) {
+  return header_of(read_manifest(comm, directory), directory);
+}
+
+template <Scalar T>
+CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>& grid,
+                                       const std::string& directory, const MatrixHeader& header) {
+  const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
+  agree(grid, "read_compressed", [&](Agreement& agreement) {
+    agreement.on("the directory", directory);
+    require<ShapeError>(header.type == scalar_type_of<T>, directory, " has elements of type ",
+                        name_of(header.type), ", but it is to be read as ", name_of(scalar_type_of<T>));
+  });
+  if (!grid->is_member()) return idle_compressed<T>(grid, layout);
+  const TraceRegion region("read file");
+  Communicator& comm = grid->comm();
+  const CheckpointReader reader(grid, directory);
+  require<InputError>(header_of(reader.manifest(), directory) == header, directory,
+                      ": is another matrix than it was before; was it changed meanwhile?");
+  const std::vector<double> figures = reader.read_numbers("figures"), table = reader.read_numbers("tiles"),
+                            row_sizes = reader.read_numbers("row-tiles"),
+                            col_sizes = reader.read_numbers("column-tiles"),
+                            row_order = reader.read_numbers("rows"),
+                            col_order = reader.read_numbers("columns");
+  require<InputError>(
+      figures.size() == 6 && table.size() == row_sizes.size() * col_sizes.size() * TileEntry::numbers,
+      directory, ": the table of its tiles has ", table.size(), " numbers");
+  std::array<MatrixHeader, precisions> headers;
+  for (std::size_t p = 0; p < precisions; ++p)
+    headers[p] = read_matrix_header(comm, reader.path_of(names[p]));
+
+  TiledBlock block;
+  attempt(comm, [&] {
+    const int my_row = grid->my_row(), my_col = grid->my_col();
+    KeptLines rows =
+                  keep(row_order, row_sizes, layout.row_range(*grid, my_row, my_col), header.rows, directory),
+              cols =
+                  keep(col_order, col_sizes, layout.col_range(*grid, my_row, my_col), header.cols, directory);
+    TileReader<T> tiles(reader, headers);
+    for (std::size_t i = 0; i < rows.lines.size(); ++i) {
+      for (std::size_t j = 0; j < cols.lines.size(); ++j) {
+        const Index row = rows.lines[i], col = cols.lines[j];
+        block.tiles.push_back(
+            tiles.read(TileEntry::from(&table[at(row * std::ssize(col_sizes) + col) * TileEntry::numbers]),
+                       rows.sizes[at(row)], cols.sizes[at(col)], rows.inside[i], cols.inside[j]));
+      }
+    }
+    block.rows = std::move(rows.kept);
+    block.cols = std::move(cols.kept);
+  });
+  const CompressionReport report{.norm = figures[0],
+                                 .error = figures[1],
+                                 .dense_bytes = header.rows * header.cols * Index{sizeof(T)},
+                                 .tiles = static_cast<Index>(figures[2]),
+                                 .dense_tiles = static_cast<Index>(figures[3]),
+                                 .empty_tiles = static_cast<Index>(figures[4])};
+  return make_compressed<T>(grid, layout, std::move(block), static_cast<int>(figures[5]), report);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                              \
+  template CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&, \
+                                                  const std::string&, const MatrixHeader&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "gridlops/io/array_file.hpp"
+#include "gridlops/local/matrix_view.hpp"
+
+namespace gridlops {
+
+/// Reads blocks of the matrix in a file into host memory. One rank uses it alone.
+template <Scalar T>
+class MatrixReader {
+ public:
+  /// Opens the file. Throws ShapeError if T does not hold all its values, and InputError.
+  MatrixReader(const std::string& name, const MatrixHeader& header);
+
+  /// block ← rows × cols of the matrix, not empty. Throws InputError.
+  void read(Range rows, Range cols, MatrixView<T> block) const { read_(rows, cols, block); }
+
+ private:
+  std::function<void(Range rows, Range cols, MatrixView<T> block)> read_;
+};
+
+}  // namespace gridlops
