@@ -91,7 +91,8 @@ void write_stream(CheckpointWriter& writer, const std::shared_ptr<const ProcessG
                   const std::vector<Index>& bytes_of_ranks, const std::vector<std::byte>& mine) {
   std::vector<Index> sizes;
   for (const Index bytes : bytes_of_ranks) sizes.push_back(bytes / Index{sizeof(R)});
-  const Layout layout{{Axis::all, Partition::with_sizes(sizes)}, Cut::uncut(1)};
+  Layout layout = row_blocks(*grid, 0, 1);
+  layout.rows.partition = Partition::with_sizes(sizes);
   DistMatrix<R> numbers = allocate_matrix<R>(grid, layout);
   grid->backend()->upload(mine.data(), numbers.local().data, std::ssize(mine));
   writer.write(name, numbers);
