@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-
+#include "solve/methods/gradient_method.hpp"
 #include "solve/methods/method_of.hpp"
-#include "solve/run/column_run.hpp"
 
 namespace gridlops {
 
@@ -16,10 +14,10 @@ namespace {
 ///
 /// In one pass over A, the product that gives q also gives Aᴴr and Aᴴq: s = Aᴴr − α Aᴴq − D² x.
 template <Scalar T>
-class Cgls final : public ColumnMethod<T> {
+class Cgls final : public GradientMethod<T> {
  public:
   explicit Cgls(const SolverCall<T>& call)
-      : ColumnMethod<T>(call.A, traits(call.options.one_pass)), one_pass(call.options.one_pass) {}
+      : GradientMethod<T>(call.A, traits(call.options.one_pass)), one_pass(call.options.one_pass) {}
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -33,27 +31,8 @@ class Cgls final : public ColumnMethod<T> {
   }
 
   void start(ColumnRun<T>& run) override {
-    run.copy_data(r);
-    A.apply_adjoint(1, r, 0, s);
-    const auto [of_data, bb] = run.sum(norm2(s), norm2(r));
-    const ColumnScalars reference = sqrt(of_data), data = sqrt(bb);
-    Norms2 norms{bb, of_data, ColumnScalars(bb.size())};
-    ColumnScalars A_norm = ratio(reference, data);  // ‖A‖ ≥ ‖Aᴴb‖/‖b‖
-    if (!run.begins_from_data()) {
-      norms = compute_residuals(run);
-      // b may see nothing of A, and a guess's residual more: ‖A‖ ≥ ‖Aᴴr‖/‖r‖.
-      const ColumnScalars of_residual = sqrt(ratio(norms.ss, norms.rr));
-      for (Index k = 0; k < A_norm.size(); ++k)
-        if (run.column(k).damp == 0) A_norm[k] = std::max(A_norm[k], of_residual[k]);
-    }
-    run.set_norms({.tested = sqrt(norms.ss),
-                   .residual = sqrt(norms.rr),
-                   .x = sqrt(norms.xx),
-                   .A = A_norm,
-                   .reference = reference,
-                   .data = data});
+    this->begin(run);
     copy(s, p);
-    gamma = norms.ss;
   }
 
   void iterate(ColumnRun<T>& run) override {
@@ -80,20 +59,9 @@ class Cgls final : public ColumnMethod<T> {
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
   }
 
-  TrueNorms true_norms(ColumnRun<T>& run) override {
-    const auto [rr, ss, xx] = compute_residuals(run);
-    gamma = ss;
-    return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
-  }
-
   void restart(ColumnRun<T>&) override { copy(s, p); }
 
-  ColumnScalars residual_gap(ColumnRun<T>& run) override {
-    run.copy_right_hand_side(q);
-    A.apply(-1, x, 1, q);
-    q -= r;  // b − A x − r
-    return sqrt(run.sum(norm2(q))[0]);
-  }
+  ColumnScalars residual_gap(ColumnRun<T>& run) override { return this->gap_of_residual(run, q); }
   // s is orthogonal to the previous direction, so sᴴp = γ. If a fault changes either side, the error remains
   // the same fraction of γ from then on.
   ColumnScalars direction_gap(ColumnRun<T>& run) override {
@@ -102,7 +70,8 @@ class Cgls final : public ColumnMethod<T> {
   }
 
  private:
-  using ColumnMethod<T>::A;
+  using GradientMethod<T>::A, GradientMethod<T>::x, GradientMethod<T>::r, GradientMethod<T>::s,
+      GradientMethod<T>::gamma;
 
   static MethodTraits traits(bool one_pass) {
     MethodTraits traits = traits_of(Solver::cgls);
@@ -110,22 +79,8 @@ class Cgls final : public ColumnMethod<T> {
     return traits;
   }
 
-  struct Norms2 {
-    ColumnScalars rr, ss, xx;
-  };
-  /// r = b − A x,  s = Aᴴ r − D² x.
-  Norms2 compute_residuals(ColumnRun<T>& run) {
-    run.copy_right_hand_side(r);
-    A.apply(-1, x, 1, r);
-    A.apply_adjoint(1, r, 0, s);
-    s -= run.squared_damping() * x;
-    const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
-    return {rr, ss, xx};
-  }
-
   const bool one_pass;
-  DistMatrix<T> x, r, p, q, s, Ahr, Ahq;
-  ColumnScalars gamma;
+  DistMatrix<T> p, q, Ahr, Ahq;
 };
 
 }  // namespace

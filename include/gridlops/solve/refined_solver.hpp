@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops {
+
+// Solutions for an operator A by an approximation Ã that is cheaper to multiply with: a compressed matrix, or
+// one of lower precision. Both map between the same spaces.
+
+struct RefinedOptions {
+  SolveOptions common{};          ///< an iteration is one step with A, and the inner iterations with Ã
+  Index inner_iterations = 1000;  ///< ≥ 1, the most in one step
+  /// What a product with A and one with Ã cost, in any unit: the bytes that they read, or seconds. If both
+  /// are given, a column ends with user_stop as soon as its measured contraction shows that cgls() with A
+  /// would cost less. 0: not known, and no column ends for that reason.
+  double cost_of_A = 0, cost_of_approximation = 0;
+};
+
+/// How one column went.
+struct RefinedColumn {
+  Index inner_iterations = 0;
+  /// The factor by which a step reduces the error, in the norm ‖Ae‖² + D²‖e‖², as measured from the second
+  /// step on; 0 before.
+  double contraction = 0;
+  /// The iterations that cgls() with A is expected to take for the same tolerance: those with Ã took as many
+  /// for each digit of the gradient. 0 if T is 0 or nothing was measured.
+  double cgls_iterations = 0;
+  /// The contraction at which this costs as much as cgls(), if both costs are given: a column with a larger
+  /// one is refused. 0: no approximation at this cost saves anything.
+  double needed_contraction = 0;
+  bool is_refused = false;
+};
+
+/// The result of solve_refined(): the same on all members of the grid, and empty on idle ranks.
+struct RefinedReport {
+  SolveReport solve{};                   ///< of the problem with A; its iterations are steps with A
+  std::vector<RefinedColumn> columns{};  ///< of B
+  /// How often A and Ã were multiplied with a block of columns, forward and adjoint, from the start to the
+  /// verdicts.
+  Index products_with_A = 0, products_with_approximation = 0;
+  /// Why columns were refused, with the accuracy of Ã that they need; empty if none was.
+  std::string refusal{};
+
+  /// Pairs of a forward and an adjoint product.
+  double passes() const { return static_cast<double>(products_with_A) / 2; }
+};
+
+/// Minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by conjugate gradients on (AᴴA + D²I) x = Aᴴb,
+/// preconditioned by (ÃᴴÃ + D²I)⁻¹, which conjugate gradients with Ã apply (collective over the grid; idle
+/// ranks return at once). A step takes one product each with A and Aᴴ, and inner iterations of one product
+/// each with Ã and Ãᴴ. They reduce the gradient by a tenth of the measured contraction, which is between 1e-4
+/// and 0.1, or to 0.7·T‖Aᴴb‖. The preconditioner so differs from step to step: each direction is made
+/// conjugate to the last one, whatever it is (Golub, Ye: Inexact preconditioned conjugate gradient method
+/// with inner-outer iteration, SIAM J. Sci. Comput. 21, 1999; Notay: Flexible conjugate gradients, SIAM J.
+/// Sci. Comput. 22, 2000). Every step reduces the error, however poor Ã is.
+///
+/// Tests, verdicts and norms are those of cgls() with A: a column has converged when its recomputed ‖Aᴴ(b−Ax)
+/// − D²x‖ ≤ T·‖Aᴴb‖. Columns are independent, and leave the products with A when they end; they leave those
+/// with Ã when all have reached their inner tolerance. Requests of observers and for checkpoints are answered
+/// between steps.
+///
+/// With costs, a column that would cost more than by cgls() ends with user_stop, from the second step on: X
+/// has its last iterate, from which cgls() may go on, and RefinedReport::refusal says how much closer to A an
+/// approximation must be. Throws ShapeError or UsageError on all ranks before any communication, also if the
+/// spaces of A and Ã differ, or for an option that cgls() does not take, or one_pass.
+template <Scalar T>
+GRIDLOPS_EXPORT RefinedReport solve_refined(const LinearOperator<T>& A,
+                                            const LinearOperator<T>& approximation,
+                                            const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                                            const RefinedOptions& options = {});
+
+/// What solve_refined() takes on this rank, as solve_bytes() says it.
+template <Scalar T>
+GRIDLOPS_EXPORT SolveBytes refined_bytes(const LinearOperator<T>& A, const LinearOperator<T>& approximation,
+                                         Index nrhs, const RefinedOptions& options = {});
+
+/// A lower bound of ‖A − Ã‖₂ by estimate_norm(), that is by Golub–Kahan bidiagonalisation, which never gives
+/// less than as many steps of power iteration on (A − Ã)ᴴ(A − Ã) (collective over the grid). The singular
+/// values of such differences lie close together, so that 20 steps may give a few per cent too little.
+template <Scalar T>
+GRIDLOPS_EXPORT double difference_norm(OperatorPtr<T> A, OperatorPtr<T> approximation, int steps = 20,
+                                       std::uint64_t seed = 1);
+
+/// The most that each ‖x̃ − x*‖ can be for a solution x̃ with Ã, where x* minimises ‖A x − b‖² + D²‖x‖²
+/// (collective over the grid; the same on all members, and empty on idle ranks):
+///
+///   ‖x̃ − x*‖ ≤ ‖E‖(‖r̃‖/D² + ‖x̃‖/(2D)) + ‖g̃‖/D²,    E = A − Ã,  r̃ = b − Ãx̃,  g̃ = Ãᴴr̃ − D²x̃
+///
+/// Proof. The gradient of A at x̃ is Aᴴ(b − Ax̃) − D²x̃ = Aᴴ(r̃ − Ex̃) − Ãᴴr̃ + g̃ = Eᴴr̃ − AᴴEx̃ + g̃, and x* − x̃
+/// is (AᴴA + D²I)⁻¹ times it. The norm of that inverse is at most 1/D², and that of its product with Aᴴ at
+/// most max σ/(σ² + D²) = 1/(2D).
+///
+/// report and X: from a least-squares solver that was given Ã. difference_norm: ‖A − Ã‖₂ or more, such as the
+/// Frobenius norm; with difference_norm() this is an estimate of a bound. Rounding is not part of it.
+/// Infinite if D = 0. Throws ShapeError, on all members, if the arguments do not match, and UsageError if a
+/// number is negative or not finite, or the members disagree.
+template <Scalar T>
+GRIDLOPS_EXPORT std::vector<double> approximation_error_bounds(const SolveReport& report,
+                                                               const ConstDistMatrix<T>& X,
+                                                               const PerColumn& damp, double difference_norm);
+
+}  // namespace gridlops

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/regularised/refinement_gain.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/message.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Inner iterations end at this fraction of the contraction, so that they do not limit it.
+constexpr double inner_share = 0.1;
+constexpr double smallest_inner_tolerance = 1e-4, largest_inner_tolerance = 0.1;
+
+}  // namespace
+
+void RefinementGain::begin(Index columns) {
+  steps_ = reference_ = contraction_ = inner_ = folds_ = ColumnScalars(columns);
+}
+
+ColumnScalars RefinementGain::inner_tolerances() const {
+  return min(max(inner_share * contraction_, smallest_inner_tolerance), largest_inner_tolerance);
+}
+
+void RefinementGain::count_inner(const ColumnScalars& steps) {
+  for (Index k = 0; k < steps.size(); ++k)
+    if (steps[k] > 0) ++inner_[k];
+}
+
+void RefinementGain::end_inner(const ColumnScalars& from, const ColumnScalars& to) {
+  for (Index k = 0; k < from.size(); ++k)
+    if (to[k] > 0 && to[k] < from[k]) folds_[k] += 0.5 * std::log(from[k] / to[k]);
+}
+
+// The first step takes out what A and Ã have in common, so it says least: later ones are compared with the
+// second as soon as there is a third.
+void RefinementGain::add_step(const ColumnScalars& reduction) {
+  for (Index k = 0; k < reduction.size(); ++k) {
+    const double compared = std::max(steps_[k] - 1, 1.0);
+    if (steps_[k] > 0 && reference_[k] > 0 && reduction[k] > 0)
+      contraction_[k] = std::pow(reduction[k] / reference_[k], 0.5 / compared);
+    if (steps_[k] < 2) reference_[k] = reduction[k];
+    ++steps_[k];
+  }
+}
+
+// Conjugate gradients take κ iterations for each factor of e, also with A. A step with contraction ρ takes a
+// pass over A and κ ln(10/ρ) over Ã, and reaches ln(1/ρ) such factors. With c the cost of Ã in units of that
+// of A, this saves something while 1 + c κ ln(10/ρ) < κ ln(1/ρ).
+RefinedColumn RefinementGain::account(Index k, const RefinedOptions& options, double tolerance) const {
+  RefinedColumn column{.inner_iterations = static_cast<Index>(inner_[k]), .contraction = contraction_[k]};
+  if (folds_[k] <= 0) return column;
+  const double kappa = inner_[k] / folds_[k];
+  if (tolerance > 0) column.cgls_iterations = kappa * std::max(std::log(1 / tolerance), 0.0);
+  if (options.cost_of_A == 0) return column;
+  const double c = options.cost_of_approximation / options.cost_of_A;
+  if (c < 1) column.needed_contraction = std::exp(-(1 / kappa + c * std::log(1 / inner_share)) / (1 - c));
+  column.is_refused = column.contraction > column.needed_contraction;
+  return column;
+}
+
+std::string refusal(const std::vector<RefinedColumn>& columns) {
+  const RefinedColumn* worst = nullptr;
+  Index refused = 0;
+  for (const RefinedColumn& column : columns) {
+    if (!column.is_refused) continue;
+    ++refused;
+    if (worst == nullptr ||
+        column.contraction * worst->needed_contraction > worst->contraction * column.needed_contraction)
+      worst = &column;
+  }
+  if (worst == nullptr) return "";
+  const std::string measured =
+      message(refused, refused == 1 ? " column costs" : " columns cost",
+              " more than by cgls with A: a step reduces the error by a factor of ", worst->contraction);
+  if (worst->needed_contraction == 0)
+    return message(measured,
+                   ", and products with this approximation cost too much for any to be small enough");
+  return message(measured, ", and would have to by ", worst->needed_contraction,
+                 "; the difference between A and its approximation must be ",
+                 worst->contraction / worst->needed_contraction, " times smaller");
+}
+
+}  // namespace gridlops

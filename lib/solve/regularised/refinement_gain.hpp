@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/solve/refined_solver.hpp"
+
+namespace gridlops {
+
+/// What the active columns of a refined solve measure: how far a step comes, and how fast conjugate gradients
+/// converge. From these follow the tolerance of inner iterations, and whether the approximation saves
+/// anything.
+class RefinementGain {
+ public:
+  /// Describes what is kept between iterations to the state of a method.
+  template <class State>
+  void describe(State& state) {
+    for (ColumnScalars* values : {&steps_, &reference_, &contraction_, &inner_, &folds_})
+      state.scalars(*values);
+  }
+  void begin(Index columns);
+
+  /// Inner iterations are to reduce the gradient by these factors.
+  ColumnScalars inner_tolerances() const;
+  /// Counts an inner iteration of the columns that have a step.
+  void count_inner(const ColumnScalars& steps);
+  /// Inner iterations have reduced the squared norm of the gradient from one to the other.
+  void end_inner(const ColumnScalars& from, const ColumnScalars& to);
+  /// A step has reduced ‖Ae‖² + D²‖e‖² of the error e by this. Steps of conjugate gradients do so by α sᴴz
+  /// (Hestenes, Stiefel 1952, theorem 6:1), and what is left is the sum of what further ones will.
+  void add_step(const ColumnScalars& reduction);
+
+  RefinedColumn account(Index column, const RefinedOptions& options, double tolerance) const;
+
+ private:
+  ColumnScalars steps_;
+  ColumnScalars reference_;  // the reduction with which the last one is compared
+  ColumnScalars contraction_;
+  ColumnScalars inner_;  // inner iterations, and by how many factors of e they have reduced gradients
+  ColumnScalars folds_;
+};
+
+/// Why some of these columns were refused; empty if none was.
+std::string refusal(const std::vector<RefinedColumn>& columns);
+
+}  // namespace gridlops
