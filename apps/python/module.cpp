@@ -53,6 +53,7 @@ PYBIND11_MODULE(_native, native) {
   bind_array_operators(native);
   bind_slice_groups(native);
   bind_solvers(native);
+  bind_refinement(native);
   bind_sweeps(native);
   bind_files(native);
 }

@@ -103,6 +103,7 @@ void bind_operators(py::module_& native);
 void bind_array_operators(py::module_& native);
 void bind_slice_groups(py::module_& native);
 void bind_solvers(py::module_& native);
+void bind_refinement(py::module_& native);
 void bind_sweeps(py::module_& native);
 void bind_files(py::module_& native);
 

@@ -252,6 +252,41 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings(folder):
         assert X.shape == (n, 3) and np.allclose(X, np.linalg.solve(A.conj().T @ A + 0.09 * np.eye(n), A.conj().T @ b), atol=1e-2)
 
 
+def test_steps_with_an_approximation_solve_for_the_operator_itself():
+    grid = gl.Grid()
+    m, n, damps = 30, 24, [0.3, 0.5, 0.4]
+    for name in ("float64", "complex64"):
+        A, b = whole(name, 1, m, n) / 8, whole(name, 2, m, 3)
+        rough = A + (whole(name, 4, m, n) / 1000).astype(A.dtype)
+        operator_of = lambda matrix: gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n), matrix.dtype).scatter(matrix))  # noqa: E731
+        op, approximation = operator_of(A), operator_of(rough)
+        B = gl.zeros(op.range, 3, A.dtype).scatter(b)
+        tolerance = 1e-10 if name == "float64" else 1e-4
+        X, report = gl.solve_refined(op, approximation, B, damp=damps, tolerance=tolerance)
+        norm = gl.difference_norm(op, approximation)
+        Y, rough_report = gl.cgls(approximation, B, damp=damps)
+        bounds = gl.approximation_error_bounds(rough_report, Y, damps, norm)
+        found, roughly = X.gather(), Y.gather()
+        other = operator_of(whole(name, 5, m, n) / 8)
+        dear = gl.solve_refined(op, other, B, damp=0.1, tolerance=tolerance, cost_of_A=1, cost_of_approximation=2)[1]
+        expect_error(gl.UsageError, lambda: gl.solve_refined(op, approximation, B, cost_of_A=1), "give both")
+        if not grid.is_member:
+            assert report["refinement"]["contractions"] == [] and norm == 0 and len(bounds) == 0
+            continue
+        steps = report["refinement"]
+        assert report["solver"] == "refined-cgls" and report["reasons"] == ["converged"] * 3, report
+        assert steps["refusal"] == "" and steps["refused"] == [False] * 3
+        assert steps["products_with_A"] >= 2 * report["iterations"] + 3 and report["iterations"] <= 6
+        assert all(0 <= contraction < 0.1 for contraction in steps["contractions"])
+        assert "none could leave little enough" in dear["refinement"]["refusal"] and dear["reasons"].count("user_stop") > 0, dear
+        assert abs(norm / np.linalg.norm(A - rough, 2) - 1) < 1e-2
+        if found is not None:
+            exact = np.column_stack([np.linalg.solve(A.conj().T @ A + D**2 * np.eye(n), A.conj().T @ b[:, j]) for j, D in enumerate(damps)])
+            assert np.linalg.norm(found - exact) <= 100 * tolerance * np.linalg.norm(exact)
+            errors = np.linalg.norm(roughly - exact, axis=0)
+            assert (errors <= bounds).all() and (bounds <= 1e3 * errors).all()
+
+
 def test_every_type_of_error_has_its_class_and_status():
     statuses = {name: getattr(gl, name).status for name in gl._native.error_statuses}
     assert statuses == {"Error": 70, "UsageError": 2, "ShapeError": 2, "InputError": 65, "OutputError": 74, "OutOfMemory": 71,

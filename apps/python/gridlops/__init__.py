@@ -66,6 +66,7 @@ from .operators import (Operator, block_diagonal, damped, diagonal, function_ope
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
                        threshold_penalty)
+from .refinement import approximation_error_bounds, difference_norm, solve_refined
 from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
@@ -78,5 +79,5 @@ from .sweeps import DampingCurve, SolutionSpace, damping_curve, gcv_probe
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "reports", "segy", "session", "slices", "solvers", "spaces", "sweeps")
+_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "segy", "session", "slices", "solvers", "spaces", "sweeps")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

@@ -41,6 +41,7 @@ class SolveReport(dict[str, Any]):
     history: list[IterationRecord]
     alarms: list[dict[str, Any]]
     guard_products: int
+    refinement: dict[str, Any]  #: of :func:`solve_refined` alone
 
     def __getattr__(self, name: str) -> Any:
         if name not in self:

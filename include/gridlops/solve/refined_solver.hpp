@@ -28,8 +28,8 @@ struct RefinedColumn {
   /// The factor by which a step reduces the error, in the norm ‖Ae‖² + D²‖e‖², as measured from the second
   /// step on; 0 before.
   double contraction = 0;
-  /// The iterations that cgls() with A is expected to take for the same tolerance: those with Ã took as many
-  /// for each digit of the gradient. 0 if T is 0 or nothing was measured.
+  /// The iterations that cgls() with A is expected to take for the same tolerance: for each digit of the
+  /// gradient 0.75 times those with Ã, which begin anew in every step. 0 if T is 0 or nothing was measured.
   double cgls_iterations = 0;
   /// The contraction at which this costs as much as cgls(), if both costs are given: a column with a larger
   /// one is refused. 0: no approximation at this cost saves anything.
@@ -54,11 +54,12 @@ struct RefinedReport {
 /// Minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j by conjugate gradients on (AᴴA + D²I) x = Aᴴb,
 /// preconditioned by (ÃᴴÃ + D²I)⁻¹, which conjugate gradients with Ã apply (collective over the grid; idle
 /// ranks return at once). A step takes one product each with A and Aᴴ, and inner iterations of one product
-/// each with Ã and Ãᴴ. They reduce the gradient by a tenth of the measured contraction, which is between 1e-4
-/// and 0.1, or to 0.7·T‖Aᴴb‖. The preconditioner so differs from step to step: each direction is made
-/// conjugate to the last one, whatever it is (Golub, Ye: Inexact preconditioned conjugate gradient method
-/// with inner-outer iteration, SIAM J. Sci. Comput. 21, 1999; Notay: Flexible conjugate gradients, SIAM J.
-/// Sci. Comput. 22, 2000). Every step reduces the error, however poor Ã is.
+/// each with Ã and Ãᴴ. They reduce the gradient to 0.3 times the measured contraction of it, but not to more
+/// than 0.1 nor to less than 1e-4, and not below 0.7·T‖Aᴴb‖. The preconditioner so differs from step to step:
+/// each direction is made conjugate to the last one, whatever it is (Golub, Ye: Inexact preconditioned
+/// conjugate gradient method with inner-outer iteration, SIAM J. Sci. Comput. 21, 1999; Notay: Flexible
+/// conjugate gradients, SIAM J. Sci. Comput. 22, 2000). Every step reduces the error e in the norm ‖Ae‖² +
+/// D²‖e‖², however poor Ã is.
 ///
 /// Tests, verdicts and norms are those of cgls() with A: a column has converged when its recomputed ‖Aᴴ(b−Ax)
 /// − D²x‖ ≤ T·‖Aᴴb‖. Columns are independent, and leave the products with A when they end; they leave those

@@ -18,7 +18,7 @@ enum class StopReason {
   stagnated,  ///< the norms recomputed from their definitions are as small as rounding allows
   iteration_limit,
   condition_limit,  ///< the estimated condition number passed its limit
-  user_stop,        ///< an observer or residual_ratio asked for it
+  user_stop,        ///< an observer or residual_ratio asked for it, or solve_refined() gains nothing
   breakdown,   ///< a denominator that must be positive was not (for CG, A is not positive definite), or x is
                ///< too small for its type
   non_finite,  ///< NaN or infinity appeared, or x is too large for its type; X's column holds NaN

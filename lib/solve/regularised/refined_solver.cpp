@@ -237,6 +237,10 @@ RefinedReport solve_refined(const LinearOperator<T>& A, const LinearOperator<T>&
   RefinedReport report{.solve = solve_columns(*method, B, X, common)};
   if (!B.grid()->is_member()) return report;
   report.columns = refinement->columns();
+  // A refused column may have been solved by its last step.
+  for (std::size_t j = 0; j < report.columns.size(); ++j)
+    report.columns[j].is_refused =
+        report.columns[j].is_refused && report.solve.columns[j].reason == StopReason::user_stop;
   report.products_with_approximation = refinement->inner_products();
   report.products_with_A =
       products_of(A) - before - (&A == &approximation ? refinement->inner_products() : 0);

@@ -42,7 +42,7 @@ class RefinementGain {
   ColumnScalars folds_;
 };
 
-/// Why some of these columns were refused; empty if none was.
+/// Why some of these columns were refused, and what they need; empty if none was.
 std::string refusal(const std::vector<RefinedColumn>& columns);
 
 }  // namespace gridlops

@@ -8,6 +8,7 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
+#include "gridlops/solve/refined_solver.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/sparse_solver.hpp"
 #include "support/metered_backend.hpp"
@@ -290,6 +291,15 @@ class Inversions {
               admm(A, L, g, B, X, {.common = options});
             }};
   }
+  Inversion<T> by_refinement() const {
+    const OperatorPtr<T> A = modelling(0), approximation = scale(T(2), modelling(0));
+    return {[=](Index nrhs, const SolveOptions& options) {
+              return refined_bytes(*A, *approximation, nrhs, {.common = options});
+            },
+            [=](const auto& B, auto& X, const SolveOptions& options) {
+              solve_refined(*A, *approximation, B, X, {.common = options});
+            }};
+  }
 
  private:
   OperatorPtr<T> positive() const {
@@ -343,6 +353,7 @@ TEMPLATE_TEST_CASE("An inversion takes the memory that it says, with its operato
       check("normal equations", nrhs, batch, [&] { return inversions.normal_equations(); });
       check("a stack", nrhs, batch, [&] { return inversions.stacked(); });
       check("ADMM", nrhs, batch, [&] { return inversions.by_admm(); });
+      check("refinement", nrhs, batch, [&] { return inversions.by_refinement(); });
     }
   }
   CHECK(backend->bytes_in_use() == 0);

@@ -9,6 +9,7 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
+#include "gridlops/solve/refined_solver.hpp"
 #include "gridlops/solve/sparse_solver.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "support/problems.hpp"
@@ -106,6 +107,13 @@ inline const Calls<SolveOptions>& inversion_calls() {
          options.common = o;
          primal_dual(p.M, quadratic<double>(1), threshold_penalty<double>(Threshold::soft, 0.1), p.B, p.X,
                      options);
+       }},
+      {"refined",
+       [](Problem& p, const SolveOptions& o) {
+         RefinedOptions options;
+         options.common = o;
+         options.inner_iterations = 3;
+         solve_refined(*p.A, *p.M, p.B, p.X, options);
        }},
       {"normal equations",
        [](Problem& p, const SolveOptions& o) {
