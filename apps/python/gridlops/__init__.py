@@ -19,7 +19,7 @@ to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``minres``, ``ista``, ``fista``, ``admm``, ``primal_dual``, ``proximal_gradient``; ``regularized_inversion`` and others; ``SolveOptions``, ``SolveReport``
-             ``damping_curve`` chooses the damping of a sweep, ``SolutionSpace`` sweeps over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``plot.history`` and ``plot.picks`` draw
+             ``damping_curve`` chooses the damping of a sweep, ``SolutionSpace`` sweeps over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``solve_refined`` solves by an approximation of A; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
 ===========  =====================================================================================================

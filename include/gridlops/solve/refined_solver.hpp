@@ -29,7 +29,7 @@ struct RefinedColumn {
   /// step on; 0 before.
   double contraction = 0;
   /// The iterations that cgls() with A is expected to take for the same tolerance: for each digit of the
-  /// gradient 0.75 times those with Ã, which begin anew in every step. 0 if T is 0 or nothing was measured.
+  /// gradient 0.9 times those with Ã in the first two steps. 0 if T is 0 or nothing was measured.
   double cgls_iterations = 0;
   /// The contraction at which this costs as much as cgls(), if both costs are given: a column with a larger
   /// one is refused. 0: no approximation at this cost saves anything.

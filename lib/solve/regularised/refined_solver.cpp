@@ -137,6 +137,7 @@ class Refinement final : public GradientMethod<T> {
     const ColumnFactors D2 = run.squared_damping();
     const ColumnScalars goal = inner_goals(run);
     ColumnScalars gg = gamma;
+    gain_.begin_inner(run.active_count());
     for (Index step = 0; step < options_.inner_iterations; ++step) {
       M.apply(1, d, 0, w);
       const auto [ww, dd] = run.sum(norm2(w), norm2(d));

@@ -17,13 +17,15 @@ class RefinementGain {
   /// Describes what is kept between iterations to the state of a method.
   template <class State>
   void describe(State& state) {
-    for (ColumnScalars* values : {&steps_, &reference_, &contraction_, &inner_, &folds_})
+    for (ColumnScalars* values : {&steps_, &reference_, &contraction_, &inner_, &early_.iterations,
+                                  &early_.folds, &late_.iterations, &late_.folds})
       state.scalars(*values);
   }
   void begin(Index columns);
 
   /// Inner iterations are to reduce the gradient by these factors.
   ColumnScalars inner_tolerances() const;
+  void begin_inner(Index columns) { now_ = ColumnScalars(columns); }
   /// Counts an inner iteration of the columns that have a step.
   void count_inner(const ColumnScalars& steps);
   /// Inner iterations have reduced the squared norm of the gradient from one to the other.
@@ -35,11 +37,18 @@ class RefinementGain {
   RefinedColumn account(Index column, const RefinedOptions& options, double tolerance) const;
 
  private:
+  /// Inner iterations, and by how many factors of e they have reduced gradients.
+  struct Rate {
+    ColumnScalars iterations, folds;
+  };
+
   ColumnScalars steps_;
   ColumnScalars reference_;  // the reduction with which the last one is compared
   ColumnScalars contraction_;
-  ColumnScalars inner_;  // inner iterations, and by how many factors of e they have reduced gradients
-  ColumnScalars folds_;
+  ColumnScalars inner_;  // iterations in all steps
+  ColumnScalars now_;    // and in this one
+  Rate early_;           // of the first two steps
+  Rate late_;            // from the second one on
 };
 
 /// Why some of these columns were refused, and what they need; empty if none was.

@@ -8,6 +8,8 @@
 #include <limits>
 #include <string>
 
+#include "io/npy_files.hpp"
+#include "support/disagreements.hpp"
 #include "support/filtered_solutions.hpp"
 #include "support/grids.hpp"
 #include "support/solution_checks.hpp"
@@ -395,6 +397,38 @@ TEST_CASE("Powers of two change no digit, and guesses, guards and bounds of erro
   }
 }
 
+TEST_CASE("A restart ends with the bits of a run that was not interrupted") {
+  const KnownSpectrum<double> matrix(45, 23, geometric(23, 1e2));
+  const ScratchFolder folder;
+  Index number = 0;
+  for (const GridPtr& grid : compact_grids()) {
+    const auto A = dense_operator<double>(grid, Algorithm::stationary_a, matrix),
+               approximation =
+                   dense_operator<double>(grid, Algorithm::stationary_a, 45, 23, perturbed(matrix, 0.03));
+    RefinedOptions options;
+    options.common = {.tolerance = 1e-10, .damp = 0.1, .column_stable = true};
+    const auto plain = refined<double>(*A, *approximation, 4, right_hand_sides<double>(), options);
+    const std::string directory = folder.file("refined-" + std::to_string(number++));
+    Index asked = 0;
+    options.common.checkpoint.directory = directory;
+    options.common.checkpoint.requested = [&asked] { return ++asked == 2; };
+    if (grid->is_member()) {
+      CHECK_THROWS_AS(refined<double>(*A, *approximation, 4, right_hand_sides<double>(), options), Suspended);
+    }
+    options.common.checkpoint.requested = {};
+    options.common.checkpoint.restart = directory;
+    if (!grid->is_member()) continue;
+    const auto restarted = refined<double>(*A, *approximation, 4, right_hand_sides<double>(), options);
+    CHECK(restarted.X == plain.X);
+    for (std::size_t j = 0; j < 4; ++j) {
+      CHECK(restarted.report.solve.columns[j].iterations == plain.report.solve.columns[j].iterations);
+      CHECK(restarted.report.columns[j].contraction == plain.report.columns[j].contraction);
+      CHECK(restarted.report.columns[j].inner_iterations == plain.report.columns[j].inner_iterations);
+    }
+    CHECK(plain.report.solve.iterations > 2);
+  }
+}
+
 TEMPLATE_TEST_CASE("What an approximation costs in accuracy is bounded without A", "", float,
                    std::complex<double>) {
   using T = TestType;
@@ -460,4 +494,15 @@ TEST_CASE("What does not fit is refused on all ranks") {
     CHECK_THROWS_AS(approximation_error_bounds(report, X, 1.0, -1.0), UsageError);
     if (grid->is_member()) CHECK_THROWS_AS(approximation_error_bounds(report, X, 1.0, 1.0), ShapeError);
   }
+}
+
+TEST_CASE("Ranks that disagree about costs or iterations learn it") {
+  if (world().size() == 1) return;
+  const auto grid = all_grids().front();
+  const auto A =
+      dense_operator<double>(grid, Algorithm::stationary_a, KnownSpectrum<double>(9, 7, geometric(7, 3)));
+  DistMatrix<double> B(grid, A->range().layout(2)), X(grid, A->domain().layout(2));
+  RefinedOptions options{.cost_of_A = 8, .cost_of_approximation = world().rank() == 1 ? 3.0 : 2.0};
+  check_disagreement(world(), {"at most 1000 inner iterations, costs 8 and 3"},
+                     [&] { solve_refined(*A, *A, B, X, options); });
 }
