@@ -22,11 +22,11 @@ def solve_refined(A: Operator, approximation: Operator, B: Columns, x0: Columns 
     Tests, verdicts and norms are those of :func:`cgls` with A; ``iterations`` are steps, of one product with A and one
     with its adjoint. Every step reduces the error, however poor the approximation is, which must map between the same
     spaces as A. With what products cost, in any unit, such as the bytes of both matrices, a column ends with
-    "user_stop" as soon as its measured contraction shows that :func:`cgls` with A would cost less.
+    "user_stop" where :func:`cgls` with A is expected to cost less.
 
     ``report["refinement"]`` has lists with one entry for each column: ``inner_iterations``; ``contractions``, the factor
     by which a step reduces the error, 0 where it was not measured; ``cgls_iterations``, which :func:`cgls` is expected
-    to take; ``needed_contractions``, at which the costs are equal; ``refused``. ``products_with_A`` and
+    to take; ``needed_contractions``, above which columns are refused; ``refused``. ``products_with_A`` and
     ``products_with_approximation`` count products with a block of columns, and ``refusal`` says why columns were refused.
     """
     same_type(A, approximation)

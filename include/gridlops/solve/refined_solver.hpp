@@ -17,8 +17,7 @@ struct RefinedOptions {
   SolveOptions common{};          ///< an iteration is one step with A, and the inner iterations with Ã
   Index inner_iterations = 1000;  ///< ≥ 1, the most in one step
   /// What a product with A and one with Ã cost, in any unit: the bytes that they read, or seconds. If both
-  /// are given, a column ends with user_stop as soon as its measured contraction shows that cgls() with A
-  /// would cost less. 0: not known, and no column ends for that reason.
+  /// are given, columns end with user_stop where cgls() with A is expected to cost less. 0: not known.
   double cost_of_A = 0, cost_of_approximation = 0;
 };
 
@@ -31,8 +30,8 @@ struct RefinedColumn {
   /// The iterations that cgls() with A is expected to take for the same tolerance: for each digit of the
   /// gradient 0.9 times those with Ã in the first two steps. 0 if T is 0 or nothing was measured.
   double cgls_iterations = 0;
-  /// The contraction at which this costs as much as cgls(), if both costs are given: a column with a larger
-  /// one is refused. 0: no approximation at this cost saves anything.
+  /// If both costs are given: the contraction above which the column is refused, as known after the last
+  /// step. 0: an approximation at this cost gains nothing, whatever its contraction.
   double needed_contraction = 0;
   bool is_refused = false;
 };
@@ -66,8 +65,9 @@ struct RefinedReport {
 /// with Ã when all have reached their inner tolerance. Requests of observers and for checkpoints are answered
 /// between steps.
 ///
-/// With costs, a column that would cost more than by cgls() ends with user_stop, from the second step on: X
-/// has its last iterate, from which cgls() may go on, and RefinedReport::refusal says how much closer to A an
+/// With costs, a column ends with user_stop after a step, from the second one on, if what is left is expected
+/// to cost more than half of cgls() with A from the start. Such predictions are too low by up to two. X has
+/// its last iterate, from which cgls() may go on, and RefinedReport::refusal says how much closer to A an
 /// approximation must be. Throws ShapeError or UsageError on all ranks before any communication, also if the
 /// spaces of A and Ã differ, or for an option that cgls() does not take, or one_pass.
 template <Scalar T>

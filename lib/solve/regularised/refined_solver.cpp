@@ -100,7 +100,13 @@ class Refinement final : public GradientMethod<T> {
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) override {
-    for (Index k = 0; k < run.active_count(); ++k) columns_[at(run.right_hand_side(k))] = account_of(run, k);
+    for (Index k = 0; k < run.active_count(); ++k) {
+      RefinedColumn& column = columns_[at(run.right_hand_side(k))];
+      const RefinedColumn before = column;
+      column = gain_.account(k, run.column(k).tolerance);
+      column.needed_contraction = before.needed_contraction;
+      column.is_refused = before.is_refused;
+    }
     return GradientMethod<T>::true_norms(run);
   }
 
@@ -177,16 +183,18 @@ class Refinement final : public GradientMethod<T> {
 
   /// Ends columns after this step if the approximation does not save them anything.
   void refuse_columns(ColumnRun<T>& run) {
+    if (options_.cost_of_A == 0) return;
     for (Index k = 0; k < run.active_count(); ++k) {
       ColumnState& column = run.column(k);
-      if (column.reason || !account_of(run, k).is_refused) continue;
+      RefinedColumn& account = columns_[at(run.right_hand_side(k))];
+      account = gain_.account(k, column.tolerance);
+      account.needed_contraction = gain_.needed_contraction(
+          k, options_, column.tolerance, column.tolerance * column.reference / column.tested_norm);
+      account.is_refused = !column.reason && account.contraction > account.needed_contraction;
+      if (!account.is_refused) continue;
       column.reason = StopReason::user_stop;
       ++column.iterations;  // the run counts those of columns that go on
     }
-  }
-
-  RefinedColumn account_of(ColumnRun<T>& run, Index k) const {
-    return gain_.account(k, options_, run.column(k).tolerance);
   }
 
   ScaledOperator<T> M;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <limits>
 
 #include "base/message.hpp"
 
@@ -18,6 +19,15 @@ constexpr double inner_share = 0.3;
 constexpr double cgls_share = 0.9;
 constexpr double smallest_inner_tolerance = 1e-4, largest_inner_tolerance = 0.1;
 
+double inner_tolerance(double contraction) {
+  return std::clamp(inner_share * contraction, smallest_inner_tolerance, largest_inner_tolerance);
+}
+
+/// ln(1/factor), but no more than double precision can show, and none for a factor above 1.
+double factors_of_e(double factor) {
+  return std::log(1 / std::clamp(factor, std::numeric_limits<double>::epsilon(), 1.0));
+}
+
 }  // namespace
 
 void RefinementGain::begin(Index columns) {
@@ -26,7 +36,9 @@ void RefinementGain::begin(Index columns) {
 }
 
 ColumnScalars RefinementGain::inner_tolerances() const {
-  return min(max(inner_share * contraction_, smallest_inner_tolerance), largest_inner_tolerance);
+  ColumnScalars tolerances = contraction_;
+  for (double& each : tolerances.values()) each = inner_tolerance(each);
+  return tolerances;
 }
 
 void RefinementGain::count_inner(const ColumnScalars& steps) {
@@ -59,22 +71,24 @@ void RefinementGain::add_step(const ColumnScalars& reduction) {
   }
 }
 
-// CGLS with A takes κ iterations for each factor of e of the gradient, and inner iterations take λ, which is
-// larger, since they begin anew in every step. A step with contraction ρ costs a pass over A and λ
-// ln(1/(0.3ρ)) over Ã, and comes ln(1/ρ) such factors closer. With c the cost of Ã in units of that of A,
-// this saves something while 1 + cλ ln(1/(0.3ρ)) < κ ln(1/ρ).
-RefinedColumn RefinementGain::account(Index k, const RefinedOptions& options, double tolerance) const {
-  RefinedColumn column{.inner_iterations = static_cast<Index>(inner_[k]), .contraction = contraction_[k]};
-  if (early_.folds[k] <= 0) return column;
-  const double kappa = cgls_share * early_.iterations[k] / early_.folds[k];
-  if (tolerance > 0) column.cgls_iterations = kappa * std::max(std::log(1 / tolerance), 0.0);
-  if (options.cost_of_A == 0 || late_.folds[k] <= 0) return column;
-  const double c_lambda =
-      options.cost_of_approximation / options.cost_of_A * late_.iterations[k] / late_.folds[k];
-  if (c_lambda < kappa)
-    column.needed_contraction = std::exp(-(1 + c_lambda * std::log(1 / inner_share)) / (kappa - c_lambda));
-  column.is_refused = column.contraction > column.needed_contraction;
-  return column;
+RefinedColumn RefinementGain::account(Index k, double tolerance) const {
+  return {.inner_iterations = static_cast<Index>(inner_[k]),
+          .contraction = contraction_[k],
+          .cgls_iterations = cgls_share * early_[k] * factors_of_e(tolerance)};
+}
+
+// Inner iterations take λ for each factor of e of the gradient. For L such factors there are L/ln(1/ρ) steps
+// with contraction ρ, of which each costs a pass over A and λ ln(1/(0.3ρ)) over Ã. With c the cost of Ã in
+// units of that of A, they cost as much as N iterations of CGLS if L (1 + cλ ln(1/(0.3ρ))) = N ln(1/ρ).
+// Contractions rise from step to step, so that this takes about twice as much as it seems at first. What has
+// been spent does not count.
+double RefinementGain::needed_contraction(Index k, const RefinedOptions& options, double tolerance,
+                                          double left) const {
+  const double c_lambda = options.cost_of_approximation / options.cost_of_A * late_[k],
+               L = factors_of_e(left), N = account(k, tolerance).cgls_iterations / 2;
+  if (c_lambda * L >= N) return 0;
+  const double needed = std::exp(-L * (1 + c_lambda * std::log(1 / inner_share)) / (N - c_lambda * L));
+  return needed < smallest_inner_tolerance ? 0 : needed;  // no step leaves less than inner iterations do
 }
 
 std::string refusal(const std::vector<RefinedColumn>& columns) {

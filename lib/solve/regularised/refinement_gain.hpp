@@ -34,12 +34,16 @@ class RefinementGain {
   /// (Hestenes, Stiefel 1952, theorem 6:1), and what is left is the sum of what further ones will.
   void add_step(const ColumnScalars& reduction);
 
-  RefinedColumn account(Index column, const RefinedOptions& options, double tolerance) const;
+  RefinedColumn account(Index column, double tolerance) const;
+  /// The contraction above which it costs more to reduce the gradient by the factor that is left than CGLS
+  /// with A costs from the start; 0 if any does.
+  double needed_contraction(Index column, const RefinedOptions& options, double tolerance, double left) const;
 
  private:
   /// Inner iterations, and by how many factors of e they have reduced gradients.
   struct Rate {
     ColumnScalars iterations, folds;
+    double operator[](Index k) const { return folds[k] > 0 ? iterations[k] / folds[k] : 0; }
   };
 
   ColumnScalars steps_;

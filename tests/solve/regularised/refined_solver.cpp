@@ -273,7 +273,7 @@ TEST_CASE("Columns that would cost more than by CGLS are refused, and say what t
     const RefinedReport report = solve_refined(*A, *useless, B, X, options);
     const auto gains = refined<double>(*A, *good, 3, b, options);
     options.cost_of_approximation = 8;
-    const auto too_dear = refined<double>(*A, *good, 3, b, options);
+    const auto too_dear = refined<double>(*A, *useless, 3, b, options);
     if (!grid->is_member()) continue;
     for (const std::size_t j : {0U, 2U}) {
       const RefinedColumn& column = report.columns[j];
@@ -282,7 +282,7 @@ TEST_CASE("Columns that would cost more than by CGLS are refused, and say what t
       CHECK(report.solve.columns[j].iterations <= 4);
       CHECK(column.is_refused);
       CHECK(column.contraction > column.needed_contraction);
-      CHECK(column.needed_contraction > 0.1);
+      CHECK(column.needed_contraction > 0);
       CHECK(column.needed_contraction < 1);
     }
     // This damping is larger than the difference.
