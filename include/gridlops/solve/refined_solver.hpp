@@ -28,7 +28,8 @@ struct RefinedColumn {
   /// step on; 0 before.
   double contraction = 0;
   /// The iterations that cgls() with A is expected to take for the same tolerance: for each digit of the
-  /// gradient 0.9 times those with Ã in the first two steps. 0 if T is 0 or nothing was measured.
+  /// gradient 0.9 times those with Ã in the first two steps. With T = 0 to the last digit of double
+  /// precision.
   double cgls_iterations = 0;
   /// If both costs are given: the contraction above which the column is refused, as known after the last
   /// step. 0: an approximation at this cost gains nothing, whatever its contraction.
@@ -66,10 +67,10 @@ struct RefinedReport {
 /// between steps.
 ///
 /// With costs, a column ends with user_stop after a step, from the second one on, if what is left is expected
-/// to cost more than half of cgls() with A from the start. Such predictions are too low by up to two. X has
-/// its last iterate, from which cgls() may go on, and RefinedReport::refusal says how much closer to A an
-/// approximation must be. Throws ShapeError or UsageError on all ranks before any communication, also if the
-/// spaces of A and Ã differ, or for an option that cgls() does not take, or one_pass.
+/// to cost more than half of cgls() with A from the start. Such predictions are too low by a factor of up to
+/// two. X has its last iterate, from which cgls() may go on, and RefinedReport::refusal says how much closer
+/// to A an approximation must be. Throws ShapeError or UsageError on all ranks before any communication, also
+/// if the spaces of A and Ã differ, or for an option that cgls() does not take, or one_pass.
 template <Scalar T>
 GRIDLOPS_EXPORT RefinedReport solve_refined(const LinearOperator<T>& A,
                                             const LinearOperator<T>& approximation,

@@ -188,8 +188,9 @@ class Refinement final : public GradientMethod<T> {
       ColumnState& column = run.column(k);
       RefinedColumn& account = columns_[at(run.right_hand_side(k))];
       account = gain_.account(k, column.tolerance);
-      account.needed_contraction = gain_.needed_contraction(
-          k, options_, column.tolerance, column.tolerance * column.reference / column.tested_norm);
+      const double goal = column.tolerance * column.reference,
+                   left = column.tested_norm > goal ? goal / column.tested_norm : 1;
+      account.needed_contraction = gain_.needed_contraction(k, options_, column.tolerance, left);
       account.is_refused = !column.reason && account.contraction > account.needed_contraction;
       if (!account.is_refused) continue;
       column.reason = StopReason::user_stop;
