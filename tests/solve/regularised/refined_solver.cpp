@@ -221,6 +221,26 @@ TEST_CASE("A better approximation takes fewer steps, as the measured contraction
   }
 }
 
+TEST_CASE("An approximation with two wrong singular values takes few steps") {
+  const std::vector<double> values = geometric(40, 30);
+  std::vector<double> wrong = values;
+  wrong[0] *= 5;
+  wrong[10] /= 5;
+  for (const GridPtr& grid : compact_grids()) {
+    const auto A = dense_operator<double>(grid, Algorithm::stationary_a,
+                                          KnownSpectrum<double>(50, 40, values)),
+               approximation = dense_operator<double>(grid, Algorithm::stationary_a,
+                                                      KnownSpectrum<double>(50, 40, wrong));
+    RefinedOptions options;
+    options.common = {.tolerance = 1e-6, .damp = 0.2};
+    const auto solution = refined<double>(*A, *approximation, 3, random_elements<double>(4), options);
+    for (const ColumnReport& column : solution.report.solve.columns) {
+      CHECK(column.reason == StopReason::converged);
+      CHECK(column.iterations <= 15);
+    }
+  }
+}
+
 TEST_CASE("No approximation makes a step worse than none") {
   // The stationary correction x += (ÃᴴÃ + D²I)⁻¹ s diverges here.
   const Index n = 31;
@@ -463,6 +483,11 @@ TEMPLATE_TEST_CASE("What an approximation costs in accuracy is bounded without A
         const double error = error_of(whole, j, Filtered<T>(matrix, values, b, j, damp));
         CAPTURE(j, damp, bound, error);
         CHECK(error <= bound);
+        const ColumnReport& column = report.columns[static_cast<std::size_t>(j)];
+        const double x_norm = norm_of(std::vector<T>(whole.begin() + j * 40, whole.begin() + (j + 1) * 40)),
+                     formula = norm * (column.residual_norm / (damp * damp) + x_norm / (2 * damp)) +
+                               column.normal_residual_norm / (damp * damp);
+        CHECK(std::abs(bound - formula) <= 1e-6 * formula);
         CHECK(bound <= 300 * error);
       }
     }
