@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/rules"))
 import rule  # noqa: E402
 
-OPTIONS = ["tests=enabled", "apps=enabled", "python=disabled", "gpu=disabled", "buildtype=release", "optimization=1"]
+OPTIONS = ["tests=enabled", "apps=enabled", "python=disabled", "gpu=emulated", "buildtype=release", "optimization=1"]
 LONGEST = 600  # seconds of a test that does not hang
 MARK = "MUTATION_RUN"  # in the environment of everything that a test starts
 
@@ -54,6 +54,13 @@ def tests_of(build):
     """The tests of a build folder by their names."""
     found = json.loads((build / "meson-info/intro-tests.json").read_text(encoding="utf-8"))
     return {test["name"]: test for test in found}
+
+
+def is_configured(fault, tests):
+    """Whether the build folder of these tests has those of programs and of the emulation, where the fault needs them."""
+    if fault.file.startswith("lib/cuda/"):
+        return "planted faults" in tests
+    return not fault.test.startswith("program ") or "program solve" in tests
 
 
 def check_names(faults, tests):
@@ -168,8 +175,7 @@ def main():
     faults = read_faults(ROOT)
     if arguments.names:
         tests = tests_of(arguments.names)
-        # Programs may not have been configured.
-        check_names([fault for fault in faults if not fault.test.startswith("program ") or "program solve" in tests], tests)
+        check_names([fault for fault in faults if is_configured(fault, tests)], tests)
         return 0
     chosen = [fault for fault in faults if not arguments.faults or fault.name in arguments.faults]
     if len(chosen) < len(arguments.faults):
