@@ -3,6 +3,8 @@
 // allocations.
 #include "emulation/control.hpp"
 #include "gridlops/base/trace.hpp"
+#include "gridlops/ops/kirchhoff.hpp"
+#include "support/arrays.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 
@@ -193,5 +195,43 @@ TEST_CASE("SUMMA broadcasts every panel once in the rows and once in the columns
     CHECK(since.of("ncclGroupEnd") == panels);
     CHECK(since.launches() == directions * panels);
     CHECK(since.products() == panels);
+  }
+}
+
+TEST_CASE(
+    "Migration launches for four columns what it launches for one, and gives each what it gives it alone") {
+  const GridPtr grid = grid_of({1, 1});
+  if (!grid->is_member()) return;
+  // 5000 traces are two batches, of which the first has four shares of the image: so many threads that four
+  // columns make a group.
+  constexpr Index points = 7, sources = 5000, samples = 6;
+  const auto table = [](std::uint64_t seed, Index ends) {
+    std::vector<double> times;
+    for (Index k = 0; k < points * ends; ++k) times.push_back(1.5 + counter_uniform(seed, k, 0));
+    return times;
+  };
+  const Space data = array_space(grid, {sources, 1, samples}, 0),
+              image = array_space(grid, dims_along(*grid, {points}, 0, Axis::uncut, 0), Axis::uncut);
+  const auto K = kirchhoff<double>(data, image, tabulated_rays(points, table(1, sources), table(2, 1)),
+                                   {.interval = 0.7, .wavelet = {3, -1, 2}, .centre = 1});
+  const auto of_columns = [&](Index begin, Index count) {
+    const auto elements = [=](Index i, Index j) { return random_elements<double>(1)(i, begin + j); };
+    DistMatrix<double> X = filled(grid, K->domain().layout(count), elements),
+                       Y(grid, K->range().layout(count));
+    const LedgerSince since;
+    K->apply(1, X, 0, Y);
+    K->apply_adjoint(1, Y, 0, X);
+    std::vector<long> launches;
+    for (const char* kernel :
+         {"spread_image", "collect_shares", "convolve_traces", "correlate_traces", "gather_image"})
+      launches.push_back(since.of(kernel));
+    return std::tuple(launches, gather(Y, 0), gather(X, 0));
+  };
+  for (const Index count : {1, 4, 5}) {
+    const auto [launches, Y, X] = of_columns(5 - count, count);
+    CHECK(launches == std::vector<long>(5, count == 5 ? 4 : 2));
+    const auto [of_one, last_Y, last_X] = of_columns(4, 1);
+    CHECK(std::equal(last_Y.rbegin(), last_Y.rend(), Y.rbegin()));
+    CHECK(std::equal(last_X.rbegin(), last_X.rend(), X.rbegin()));
   }
 }

@@ -188,7 +188,8 @@ struct AddRuns {
   }
 };
 
-// Migration (see migration.hpp): a batch of traces at a time, of one column.
+// Migration (see migration.hpp): a batch of traces at a time, of a few columns. A column of a matrix of
+// traces has one trace of the batch after the other.
 
 /// Where a wave arrives in a trace: the sample before it, in the part of its wavelet, its distance from that
 /// sample, and its weight. Late waves have no place.
@@ -234,13 +235,13 @@ struct BatchTables {
 };
 
 /// Each trace of a batch, for one wavelet after the other, in several shares: strips(k, share) is what one
-/// share of the image contributes to sample k. Each thread has a share to itself, so that the order of the
-/// sums is fixed.
+/// share of the image contributes to sample k. Each thread has a share of a column to itself, so that the
+/// order of the sums is fixed.
 template <class T>
 struct SpreadImage {
   BatchTables<RealPart<T>> tables;
-  MatrixView<const T> image;  // one column
-  MatrixView<T> strips;       // one column: shares · traces for each sample
+  MatrixView<const T> image;
+  MatrixView<T> strips;  // shares · traces for each sample
   Index shares;
 
   template <class Visitor>
@@ -249,14 +250,15 @@ struct SpreadImage {
     visit.reads(image);
     visit.writes(strips);
   }
-  __host__ __device__ void operator()(Index trace, Index share) const {
+  __host__ __device__ void operator()(Index trace, Index share_of_column) const {
+    const Index column = quotient(share_of_column, shares), share = share_of_column - column * shares;
     const Index step = tables.columns.rows * shares;
-    T* const strip = strips.data + (share * tables.columns.rows + trace);
+    T* const strip = strips.column(column) + (share * tables.columns.rows + trace);
     for (Index k = 0; k < tables.samples * tables.wavelets; ++k) strip[k * step] = T{};
     for (Index i = share; i < image.rows; i += shares) {
       const auto [place, behind, weight] = tables.arrival(trace, i);
       if (place < 0) continue;
-      const T echo = times(weight, image.data[i]);
+      const T echo = times(weight, image(i, column));
       T* const sums = strip + place * step;
       sums[0] = sums[0] + times(1 - behind, echo);
       sums[step] = sums[step] + times(behind, echo);
@@ -264,11 +266,11 @@ struct SpreadImage {
   }
 };
 
-/// traces(k, trace) ← the sum of the shares.
+/// Sample k of each trace ← the sum of the shares.
 template <class T>
 struct CollectShares {
-  MatrixView<const T> strips;  // one column
-  Index shares;
+  MatrixView<const T> strips;
+  Index shares, parts;  // parts: the samples of a trace, for all wavelets
   MatrixView<T> traces;
 
   template <class Visitor>
@@ -276,11 +278,13 @@ struct CollectShares {
     visit.reads(strips);
     visit.writes(traces);
   }
-  __host__ __device__ void operator()(Index k, Index trace) const {
+  /// Element i of a column's strips of one share, where traces are neighbours.
+  __host__ __device__ void operator()(Index i, Index column) const {
+    const Index batch = quotient(traces.rows, parts), k = quotient(i, batch), trace = i - k * batch;
     T sum{};
     for (Index share = 0; share < shares; ++share)
-      sum = sum + strips.data[(k * shares + share) * traces.cols + trace];
-    traces(k, trace) = sum;
+      sum = sum + strips((k * shares + share) * batch + trace, column);
+    traces(trace * parts + k, column) = sum;
   }
 };
 
@@ -336,12 +340,12 @@ struct ShrinkGroups {
   }
 };
 
-/// Convolves the parts of each column with one wavelet each, and sums them, or correlates each column with
-/// all wavelets: y(k) ← Σⱼ fⱼ x(k ± (c − j)), plus y(k) if it adds.
+/// Convolves the parts of each trace with one wavelet each, and sums them, or correlates each trace with all
+/// wavelets: y(k) ← Σⱼ fⱼ x(k ± (c − j)), plus y(k) if it adds.
 template <class T>
 struct FilterTraces {
   MatrixView<const RealPart<T>> wavelets;  // one in each column
-  Index centre, sign, samples;
+  Index centre, sign, samples, traces;
   bool adds;
   MatrixView<const T> X;
   MatrixView<T> Y;
@@ -352,18 +356,21 @@ struct FilterTraces {
     visit.reads(X);
     visit.writes(Y);
   }
-  __host__ __device__ void operator()(Index k, Index trace) const {
+  __host__ __device__ void operator()(Index i, Index column) const {
+    const Index x_rows = quotient(X.rows, traces), y_rows = quotient(Y.rows, traces);  // of a trace
+    const Index trace = quotient(i, y_rows), k = i - trace * y_rows;
     // Either X or Y has several parts.
-    const Index part = wavelets.cols == 1 ? 0 : quotient(k, samples), parts_of_X = quotient(X.rows, samples);
+    const Index part = wavelets.cols == 1 ? 0 : quotient(k, samples), parts_of_X = quotient(x_rows, samples);
+    const T* const x = X.column(column) + trace * x_rows;
     T sum{};
     for (Index p = 0; p < parts_of_X; ++p) {
       const RealPart<T>* const f = wavelets.column(part + p);
       for (Index j = 0; j < wavelets.rows; ++j) {
         const Index from = k - part * samples + sign * (centre - j);
-        if (0 <= from && from < samples) sum = sum + times(f[j], X(p * samples + from, trace));
+        if (0 <= from && from < samples) sum = sum + times(f[j], x[p * samples + from]);
       }
     }
-    Y(k, trace) = adds ? Y(k, trace) + sum : sum;
+    Y(i, column) = adds ? Y(i, column) + sum : sum;
   }
 };
 
@@ -374,7 +381,7 @@ struct GatherImage {
   BatchTables<RealPart<T>> tables;
   MatrixView<const T> traces;
   bool begins;
-  MatrixView<T> image;  // one column
+  MatrixView<T> image;
 
   template <class Visitor>
   void operands(Visitor&& visit) {
@@ -382,16 +389,17 @@ struct GatherImage {
     visit.reads(traces);
     visit.writes(image);
   }
-  __host__ __device__ void operator()(Index i, Index) const {
+  __host__ __device__ void operator()(Index i, Index column) const {
     T sum{};
-    if (!begins) sum = image.data[i];
-    for (Index trace = 0; trace < traces.cols; ++trace) {
+    if (!begins) sum = image(i, column);
+    for (Index trace = 0; trace < tables.columns.rows; ++trace) {
       const auto [place, behind, weight] = tables.arrival(trace, i);
       if (place < 0) continue;
-      sum = sum + times(weight * (1 - behind), traces(place, trace));
-      sum = sum + times(weight * behind, traces(place + 1, trace));
+      const T* const samples = traces.column(column) + (trace * tables.samples * tables.wavelets + place);
+      sum = sum + times(weight * (1 - behind), samples[0]);
+      sum = sum + times(weight * behind, samples[1]);
     }
-    image.data[i] = sum;
+    image(i, column) = sum;
   }
 };
 

@@ -56,8 +56,9 @@ void CudaArrayKernels<T>::shrink_groups(const double* t, const RowGroups& groups
 }
 
 template <Scalar T>
-Index CudaArrayKernels<T>::migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index) const {
-  return ArrayLaunch<DeviceScalar<T>>::migration_scratch(tables) * Index{sizeof(T)};
+Index CudaArrayKernels<T>::migration_scratch_bytes(const MigrationTables<Real<T>>& tables,
+                                                   Index columns) const {
+  return ArrayLaunch<DeviceScalar<T>>::migration_scratch(tables, columns) * Index{sizeof(T)};
 }
 
 template <Scalar T>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fourier transforms by cuFFT. The lines of one column at a time are copied into the transform's memory, with
-// time 0 and frequency 0 first, transformed there all at once, and copied back with their factors. Every
-// column uses the same plan, so its bits do not depend on the others.
+// Fourier transforms by cuFFT. The lines of a group of columns are copied into the transform's memory, with
+// time 0 and frequency 0 first, transformed there all at once, and copied back with their factors. All groups
+// have the same plan: where columns are missing, it transforms what lies there. So a column's bits do not
+// depend on the others.
 #include <cufftXt.h>
 
 #include <algorithm>
@@ -90,10 +91,17 @@ struct Side {
   std::vector<Piece> pieces;
 };
 
-/// Neighbouring lines stay neighbours when packed, so that copies go through memory in order.
-LineLayout packed_lines(const FourierLines& lines, cudaDataType type, Index length) {
+/// The lines of some columns, one column after the other. Neighbouring lines stay neighbours when packed, so
+/// that copies go through memory in order.
+LineLayout packed_lines(const FourierLines& lines, Index columns, cudaDataType type, Index length) {
   if (lines.inner == 1) return {type, length, 1, length};
-  return {type, length, lines.outer * lines.inner, 1};
+  return {type, length, columns * lines.outer * lines.inner, 1};
+}
+
+/// How many columns make a group: so many that a GPU transforms them in about the time of a launch.
+Index columns_at_once(const FourierLines& lines) {
+  constexpr Index samples_at_once = 65536, most = 16;
+  return std::clamp<Index>(samples_at_once / (lines.outer * lines.inner * lines.samples), 1, most);
 }
 
 /// n elements, of which number `zero` comes first in the packed lines.
@@ -118,10 +126,11 @@ class GpuTransform final : public LineTransform<T> {
   GpuTransform(KernelEnvironment& environment, const std::shared_ptr<Backend>& backend,
                const FourierLines& lines)
       : environment_(environment), backend_(backend), lines_(lines) {
-    const Index n = lines.samples, count = lines.outer * lines.inner;
-    if (count == 0) return;
+    if (lines.outer * lines.inner == 0) return;
     environment.context.make_current();
-    time_ = {n, 1, packed_lines(lines, is_complex<T> ? complex_type : real_type, n),
+    group_ = columns_at_once(lines);
+    const Index n = lines.samples, count = group_ * lines.outer * lines.inner;
+    time_ = {n, 1, packed_lines(lines, group_, is_complex<T> ? complex_type : real_type, n),
              turned_pieces(n, lines.time_zero, 1)};
     packed_time_ = Buffer<T>(backend, count * n);
     Index bytes = 0;
@@ -130,39 +139,40 @@ class GpuTransform final : public LineTransform<T> {
       bytes = planned(forward_, time_, spectrum_);
     } else {
       const Index half = n / 2 + 1;
-      spectrum_ = {lines.frequencies, 2, packed_lines(lines, complex_type, half), one_sided_pieces(lines)};
+      spectrum_ = {lines.frequencies, 2, packed_lines(lines, group_, complex_type, half),
+                   one_sided_pieces(lines)};
       packed_spectrum_ = Buffer<T>(backend, count * half * 2);
       bytes = std::max(planned(forward_, time_, spectrum_), planned(backward_, spectrum_, time_));
     }
     work_ = Buffer<std::byte>(backend, bytes);
     forward_->work_in(work_.data());
     if (backward_) backward_->work_in(work_.data());
+    kernels().fill(T(0), packed_time_.matrix(packed_time_.size(), 1));  // a first group may lack columns
   }
 
   void forward(T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
-    if (!forward_) return;
-    for (Index column = 0; column < X.cols; ++column) {
-      for (const Piece& piece : time_.pieces) pack(time_, piece, 1, 1, X.column(column), packed_time_.data());
+    for_groups(X.cols, [&](Range group) {
+      for (const Piece& piece : time_.pieces)
+        pack(time_, piece, 1, 1, X.col_block(group), packed_time_.data());
       run(*forward_, packed_time_.data(), spectrum(), CUFFT_FORWARD);
       for (const Piece& piece : spectrum_.pieces)
-        unpack(spectrum_, piece, alpha * to_scalar<T>(piece.weight), spectrum(), beta, Y.column(column));
-    }
+        unpack(spectrum_, piece, alpha * to_scalar<T>(piece.weight), spectrum(), beta, Y.col_block(group));
+    });
   }
 
   void adjoint(T alpha, MatrixView<const T> Y, T beta, MatrixView<T> X) override {
-    if (!forward_) return;
-    for (Index column = 0; column < X.cols; ++column) {
+    for_groups(X.cols, [&](Range group) {
       if constexpr (is_complex<T>) {
         for (const Piece& piece : spectrum_.pieces)
-          pack(spectrum_, piece, 1, piece.weight, Y.column(column), spectrum());
+          pack(spectrum_, piece, 1, piece.weight, Y.col_block(group), spectrum());
         run(*forward_, spectrum(), packed_time_.data(), CUFFT_INVERSE);
       } else {
-        pack_halves(Y.column(column));
+        pack_halves(Y.col_block(group));
         run(*backward_, spectrum(), packed_time_.data(), CUFFT_INVERSE);
       }
       for (const Piece& piece : time_.pieces)
-        unpack(time_, piece, alpha, packed_time_.data(), beta, X.column(column));
-    }
+        unpack(time_, piece, alpha, packed_time_.data(), beta, X.col_block(group));
+    });
   }
 
  private:
@@ -172,7 +182,12 @@ class GpuTransform final : public LineTransform<T> {
 
   Index planned(std::optional<FourierPlan>& plan, const Side& in, const Side& out) {
     return plan.emplace(environment_.context)
-        .make(lines_.samples, lines_.outer * lines_.inner, in.packed, out.packed, complex_type);
+        .make(lines_.samples, group_ * lines_.outer * lines_.inner, in.packed, out.packed, complex_type);
+  }
+  template <class Action>
+  void for_groups(Index columns, const Action& action) const {
+    for (Index begin = 0; forward_ && begin < columns; begin += group_)
+      action(Range{begin, std::min(group_, columns - begin)});
   }
   void run(FourierPlan& plan, T* in, T* out, int direction) {
     environment_.context.make_current();
@@ -186,33 +201,37 @@ class GpuTransform final : public LineTransform<T> {
 
   /// cuFFT adds the conjugate of each frequency to real lines. The frequencies whose sum with their
   /// conjugates is the adjoint are one half of each, or the real part where k = −k modulo n.
-  void pack_halves(const T* y) {
+  void pack_halves(MatrixView<const T> Y) {
     kernels().fill(T(0), packed_spectrum_.matrix(packed_spectrum_.size(), 1));
     for (const Piece& piece : spectrum_.pieces) {
       const bool is_own_opposite = piece.begin == 0 || 2 * piece.begin == lines_.samples;
-      pack(spectrum_, piece, is_own_opposite ? 1 : 2, is_own_opposite ? piece.weight : piece.weight / 2, y,
+      pack(spectrum_, piece, is_own_opposite ? 1 : 2, is_own_opposite ? piece.weight : piece.weight / 2, Y,
            spectrum());
     }
   }
-  void pack(const Side& side, const Piece& piece, Index numbers, double factor, const T* array, T* packed) {
-    kernels().arrays().add_box(to_scalar<T>(factor), array + offset(side, piece), T(0),
-                               packed + packed_offset(side, piece), loops(side, piece, numbers, true));
+  void pack(const Side& side, const Piece& piece, Index numbers, double factor, MatrixView<const T> array,
+            T* packed) {
+    kernels().arrays().add_box(to_scalar<T>(factor), array.data + offset(side, piece), T(0),
+                               packed + packed_offset(side, piece), loops(side, piece, numbers, array, true));
   }
-  void unpack(const Side& side, const Piece& piece, T factor, const T* packed, T beta, T* array) {
-    kernels().arrays().add_box(factor, packed + packed_offset(side, piece), beta, array + offset(side, piece),
-                               loops(side, piece, side.width, false));
+  void unpack(const Side& side, const Piece& piece, T factor, const T* packed, T beta, MatrixView<T> array) {
+    kernels().arrays().add_box(factor, packed + packed_offset(side, piece), beta,
+                               array.data + offset(side, piece),
+                               loops(side, piece, side.width, array, false));
   }
   Index offset(const Side& side, const Piece& piece) const { return piece.begin * lines_.inner * side.width; }
   static Index packed_offset(const Side& side, const Piece& piece) {
     return piece.place * side.packed.step * side.width;
   }
   /// The first `numbers` of each element of a piece, from the operator's lines to the packed ones or back.
-  BoxLoops loops(const Side& side, const Piece& piece, Index numbers, bool packs) const {
+  BoxLoops loops(const Side& side, const Piece& piece, Index numbers, MatrixView<const T> array,
+                 bool packs) const {
     BoxLoops box;
     const auto add = [&](Index extent, Index stride, Index packed_stride) {
       box.add(extent, packs ? stride : packed_stride, packs ? packed_stride : stride);
     };
     const Index slice = lines_.inner * side.width, width = side.width;
+    add(array.cols, array.stride, lines_.outer * side.packed.distance * slice);
     add(lines_.outer, side.length * slice, side.packed.distance * slice);
     add(piece.size, slice, side.packed.step * width);
     add(lines_.inner, width, side.packed.distance * width);
@@ -223,6 +242,7 @@ class GpuTransform final : public LineTransform<T> {
   KernelEnvironment& environment_;
   std::shared_ptr<Backend> backend_;
   FourierLines lines_;
+  Index group_ = 0;  // columns that are transformed at once
   Side time_, spectrum_;
   Buffer<T> packed_time_, packed_spectrum_;
   Buffer<std::byte> work_;

@@ -155,17 +155,48 @@ cudaError_t ArrayLaunch<T>::shrink_groups(cudaStream_t stream, const double* t, 
                      });
 }
 
-namespace {
-
-/// The number of traces that are migrated at once, and of shares of the image: enough threads for a GPU, in
-/// memory for a bounded number of traces.
+/// The number of traces that are migrated at once, of shares of the image, and of columns: enough threads for
+/// a GPU, in memory for a bounded number of traces. A column's sums do not depend on the number of columns.
 struct MigrationBatch {
   template <class Tables>
   explicit MigrationBatch(const Tables& tables)
       : traces(std::clamp<Index>(tables.traces, 1, std::max<Index>(4096 / tables.wavelets, 1))),
-        shares(std::clamp<Index>(16384 / (traces * tables.wavelets), 1, std::max<Index>(tables.points, 1))) {}
-  Index traces, shares;
+        shares(std::clamp<Index>(16384 / (traces * tables.wavelets), 1, std::max<Index>(tables.points, 1))),
+        columns(std::max<Index>(65536 / (traces * tables.wavelets * shares), 1)),
+        parts(tables.samples * tables.wavelets) {}
+  /// Calls work(columns, traces) for all batches, until a launch fails.
+  template <class Work>
+  cudaError_t for_each(Index all_columns, Index all_traces, const Work& work) const {
+    cudaError_t error = cudaSuccess;
+    for (Index c = 0; c < all_columns; c += columns)
+      for (Index t = 0; t < all_traces && error == cudaSuccess; t += traces)
+        error =
+            work(Range{c, std::min(columns, all_columns - c)}, Range{t, std::min(traces, all_traces - t)});
+    return error;
+  }
+  Index traces, shares, columns;
+  Index parts;  // of a trace: its samples, for each wavelet
 };
+
+/// Launches kernels one after the other, until one fails.
+class Launches {
+ public:
+  explicit Launches(int& count) : count_(count) {}
+  template <class Body>
+  Launches& add(cudaStream_t stream, const char* name, Index rows, Index cols, const Body& body) {
+    if (error_ != cudaSuccess) return *this;
+    error_ = for_each_element(stream, name, rows, cols, body);
+    ++count_;
+    return *this;
+  }
+  cudaError_t error() const { return error_; }
+
+ private:
+  int& count_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+namespace {
 
 template <class Tables>
 auto batch_of(const Tables& tables, Range traces) {
@@ -188,9 +219,9 @@ auto wavelets_of(const Tables& tables) {
 }  // namespace
 
 template <class T>
-Index ArrayLaunch<T>::migration_scratch(const Tables& tables) {
+Index ArrayLaunch<T>::migration_scratch(const Tables& tables, Index columns) {
   const MigrationBatch batch(tables);
-  return tables.samples * tables.wavelets * batch.traces * (batch.shares + 1);
+  return std::min(columns, batch.columns) * batch.parts * batch.traces * (batch.shares + 1);
 }
 
 template <class T>
@@ -198,61 +229,42 @@ cudaError_t ArrayLaunch<T>::demigrate(cudaStream_t stream, const Tables& tables,
                                       MatrixView<const T> image, MatrixView<T> data, T* scratch,
                                       int& launches) {
   const MigrationBatch batch(tables);
-  const Index samples = tables.samples, parts = samples * tables.wavelets;
-  cudaError_t error = cudaSuccess;
-  const auto launched = [&](cudaError_t result) {
-    error = result;
-    ++launches;
-    return result == cudaSuccess;
-  };
-  for (Index c = 0; c < data.cols; ++c) {
-    for (Index begin = 0; begin < tables.traces; begin += batch.traces) {
-      const Range some{begin, std::min(batch.traces, tables.traces - begin)};
-      const MatrixView<T> strips(scratch, parts * some.size * batch.shares, 1);
-      const MatrixView<T> spread(scratch + strips.rows, parts, some.size);
-      const MatrixView<T> traces(data.column(c) + begin * samples, samples, some.size);
-      if (!launched(for_each_element(
-              stream, "spread_image", some.size, batch.shares,
-              SpreadImage<T>{
-                  batch_of(tables, some), {image.column(c), tables.points, 1}, strips, batch.shares})) ||
-          !launched(for_each_element(stream, "collect_shares", parts, some.size,
-                                     CollectShares<T>{strips, batch.shares, spread})) ||
-          !launched(for_each_element(
-              stream, "convolve_traces", samples, some.size,
-              FilterTraces<T>{wavelets_of(tables), tables.centre, 1, samples, adds, spread, traces})))
-        return error;
-    }
-  }
-  return error;
+  return batch.for_each(data.cols, tables.traces, [&](Range columns, Range some) {
+    const Index rows = batch.parts * some.size;
+    const MatrixView<T> strips(scratch, rows * batch.shares, columns.size);
+    const MatrixView<T> spread(scratch + strips.size(), rows, columns.size);
+    const MatrixView<T> traces =
+        data.block({some.begin * tables.samples, some.size * tables.samples}, columns);
+    return Launches(launches)
+        .add(stream, "spread_image", some.size, batch.shares * columns.size,
+             SpreadImage<T>{batch_of(tables, some), image.col_block(columns), strips, batch.shares})
+        .add(stream, "collect_shares", rows, columns.size,
+             CollectShares<T>{strips, batch.shares, batch.parts, spread})
+        .add(stream, "convolve_traces", traces.rows, columns.size,
+             FilterTraces<T>{wavelets_of(tables), tables.centre, 1, tables.samples, some.size, adds, spread,
+                             traces})
+        .error();
+  });
 }
 
 template <class T>
 cudaError_t ArrayLaunch<T>::migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
                                     MatrixView<T> image, T* scratch, int& launches) {
+  if (tables.traces == 0)
+    return Launches(launches).add(stream, "fill", image.rows, image.cols, Fill<T>{T{}, image}).error();
   const MigrationBatch batch(tables);
-  const Index samples = tables.samples, parts = samples * tables.wavelets;
-  cudaError_t error = cudaSuccess;
-  const auto launched = [&](cudaError_t result) {
-    error = result;
-    ++launches;
-    return result == cudaSuccess;
-  };
-  for (Index c = 0; c < image.cols; ++c) {
-    const MatrixView<T> sums(image.column(c), tables.points, 1);
-    if (tables.traces == 0 && !launched(Launch<T>::fill(stream, T{}, sums))) return error;
-    for (Index begin = 0; begin < tables.traces; begin += batch.traces) {
-      const Range some{begin, std::min(batch.traces, tables.traces - begin)};
-      const MatrixView<const T> traces(data.column(c) + begin * samples, samples, some.size);
-      const MatrixView<T> correlated(scratch, parts, some.size);
-      if (!launched(for_each_element(
-              stream, "correlate_traces", parts, some.size,
-              FilterTraces<T>{wavelets_of(tables), tables.centre, -1, samples, false, traces, correlated})) ||
-          !launched(for_each_element(stream, "gather_image", tables.points, 1,
-                                     GatherImage<T>{batch_of(tables, some), correlated, begin == 0, sums})))
-        return error;
-    }
-  }
-  return error;
+  return batch.for_each(image.cols, tables.traces, [&](Range columns, Range some) {
+    const MatrixView<const T> traces =
+        data.block({some.begin * tables.samples, some.size * tables.samples}, columns);
+    const MatrixView<T> correlated(scratch, batch.parts * some.size, columns.size);
+    return Launches(launches)
+        .add(stream, "correlate_traces", correlated.rows, columns.size,
+             FilterTraces<T>{wavelets_of(tables), tables.centre, -1, tables.samples, some.size, false, traces,
+                             correlated})
+        .add(stream, "gather_image", tables.points, columns.size,
+             GatherImage<T>{batch_of(tables, some), correlated, some.begin == 0, image.col_block(columns)})
+        .error();
+  });
 }
 
 template <class T>

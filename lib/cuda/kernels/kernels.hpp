@@ -57,7 +57,7 @@ struct ArrayLaunch {
   // Processes columns of images and data, a batch of traces at a time, in scratch memory of this many
   // elements. They add the number of launched kernels to `launches`.
   using Tables = MigrationTables<RealPart<T>>;
-  static Index migration_scratch(const Tables& tables);
+  static Index migration_scratch(const Tables& tables, Index columns);
   static cudaError_t demigrate(cudaStream_t stream, const Tables& tables, bool adds,
                                MatrixView<const T> image, MatrixView<T> data, T* scratch, int& launches);
   static cudaError_t migrate(cudaStream_t stream, const Tables& tables, MatrixView<const T> data,
