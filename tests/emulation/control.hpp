@@ -11,7 +11,7 @@ namespace emulation {
 
 /// Counts of what this process has called and moved since it started.
 struct Ledger {
-  std::map<std::string, long, std::less<>> calls;  ///< by function; kernels by their names as well
+  std::map<std::string, long, std::less<>> calls;  ///< by function, kernels by name; of MPI only messages
   long kernels = 0;                                ///< launched by the library itself, cuBLAS not counted
   long allocations = 0;                            ///< of device memory
   long copies_to_host = 0, bytes_to_host = 0;

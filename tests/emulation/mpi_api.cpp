@@ -37,6 +37,15 @@ bool is_device(const void* address) {
 }
 bool refuses(const void* address) { return ability() == Ability::refusing && is_device(address); }
 
+/// Counts messages that the program's own thread begins. The library's watchdog has another.
+void note_message(const char* function) {
+  int is_main = 0;
+  PMPI_Is_thread_main(&is_main);
+  if (is_main == 0 || !emulation::device_exists()) return;
+  const Lock lock(device().mutex);
+  ++emulation::running_ledger().calls[function];
+}
+
 /// Memory that receives what `boastful` loses.
 void* nowhere(std::size_t bytes) {
   static std::vector<std::unique_ptr<char[]>> lost;
@@ -116,12 +125,14 @@ int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm
 }
 int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request* request) {
+  note_message("MPI_Isend");
   if (refuses(data)) return MPI_ERR_BUFFER;
   return PMPI_Isend(reached("MPI_Isend", data, bytes_of(count, type), false), count, type, to, tag, comm,
                     request);
 }
 int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
               MPI_Request* request) {
+  note_message("MPI_Irecv");
   if (refuses(data)) return MPI_ERR_BUFFER;
   return PMPI_Irecv(reached("MPI_Irecv", data, bytes_of(count, type), true), count, type, from, tag, comm,
                     request);

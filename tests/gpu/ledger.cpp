@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks the emulation's counts for products and solvers: copies between host and device, launches,
 // allocations.
+#include "comm/communicator_contract.hpp"
 #include "emulation/control.hpp"
 #include "gridlops/base/trace.hpp"
+#include "gridlops/comm/gpu.hpp"
 #include "gridlops/ops/kirchhoff.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"
@@ -167,6 +169,41 @@ TEST_CASE(
   count();  // begins the timeline
   CHECK(count() == std::pair(2L, without.second + 2));
   stop_trace();
+}
+
+TEST_CASE("Where NCCL scatters, gathers and exchanges device memory, no message of MPI keeps ranks in step") {
+  const std::shared_ptr<Backend> backend = make_backend();
+  const Subject subject{make_gpu_communicator(world(), backend, "nccl"), backend};
+  Communicator& comm = *subject.comm;
+  const int me = comm.rank(), size = comm.size();
+  for (int pattern = 1; pattern < count_patterns; ++pattern) {
+    const std::vector<Index> counts = uneven_counts(size, pattern);  // mostly, some rank has none
+    CAPTURE(counts);
+    const Index total = sum(counts), own = count_of(counts, me);
+    const auto of_rank = [&](int rank) { return values<double>(rank, count_of(counts, rank)); };
+    const std::vector<double> expected = concatenate<double>(size, of_rank);
+    Operand<double> mine(subject, of_rank(me)), all(subject, untouched<double>(total)),
+        back(subject, untouched<double>(own));
+    // Every rank sends each other one as many numbers as it has.
+    const std::vector<Index> outgoing(counts.size(), own);
+    Operand<double> copies(subject, concatenate<double>(size, [&](int) { return of_rank(me); })),
+        received(subject, untouched<double>(total));
+    const LedgerSince since;
+    comm.gather_v(mine, all, counts, 0);
+    comm.scatter_v(all, counts, back, 0);
+    comm.all_to_all_v(copies, outgoing, received, counts);
+    CHECK(since.of("MPI_Isend") + since.of("MPI_Irecv") == 0);
+    if (me == 0) CHECK(all.values() == expected);
+    CHECK(back.values() == of_rank(me));
+    CHECK(received.values() == expected);
+  }
+  // Messages are counted.
+  const double sent = 1;
+  double here = 0;
+  const LedgerSince since;
+  comm.send_receive({&sent, 1}, (me + 1) % size, {&here, 1}, (me + size - 1) % size);
+  CHECK(since.of("MPI_Isend") == 1);
+  CHECK(since.of("MPI_Irecv") == 1);
 }
 
 TEST_CASE("SUMMA broadcasts every panel once in the rows and once in the columns of the grid") {
