@@ -183,6 +183,7 @@ cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t strea
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   if (emulation::enter("cudaFreeAsync")) return failed(cudaErrorUnknown);
+  if (!has_memory_pools()) return failed(cudaErrorNotSupported);
   return free_memory(memory, stream, "cudaFreeAsync");
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {

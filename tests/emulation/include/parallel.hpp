@@ -72,8 +72,11 @@ Sum sum_of_threads(std::vector<Sum>& of_threads) {
   return of_threads[0];
 }
 
-/// The sums in the order of the GPU, so that they have its bits.
+/// The sums in the order of the GPU, so that they have its bits: first the shares of all sums of a launch,
+/// then the sums of the shares. So shares of two sums that lie in the same memory show.
 struct SumInOrder {
+  bool adds_shares;
+
   template <class Term, class Output>
   void operator()(const Term& term, const Output& output) const {
     using Sum = typename Term::Sum;
@@ -93,14 +96,17 @@ struct SumInOrder {
         return sum(share * threads, shares * threads, output.rows, [&](Index i) { return term(i, j); });
       };
       if (shares == 1) {
-        output.sums(j, 0) = of_share(0);
+        if (!adds_shares) output.sums(j, 0) = of_share(0);
+        continue;
+      }
+      if (adds_shares) {
+        output.sums(j, 0) = sum(0, threads, shares, [&](Index share) { return output.partial(share, j); });
         continue;
       }
       // On the GPU a sum would otherwise not be finished, or too early.
       if (output.tickets[j] != 0)
         emulation::violation(emulation::Detector::uninitialised, "the tickets of a sum are not 0 before it");
       for (Index share = 0; share < shares; ++share) output.partial(share, j) = of_share(share);
-      output.sums(j, 0) = sum(0, threads, shares, [&](Index share) { return output.partial(share, j); });
     }
   }
 };
@@ -112,7 +118,8 @@ cudaError_t sum_columns(cudaStream_t stream, const char* name, Sums sums) {
   if (blocks == 0) return cudaSuccess;
   return emulation::launch(stream, name, regions_of(sums), [sums]() mutable {
     sums.operands(OperandAliases());
-    for (int t = 0; t < sums.count; ++t) sums.with(t, SumInOrder());
+    for (const bool adds_shares : {false, true})
+      for (int t = 0; t < sums.count; ++t) sums.with(t, SumInOrder{adds_shares});
   });
 }
 
