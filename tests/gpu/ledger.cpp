@@ -6,6 +6,7 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/ops/kirchhoff.hpp"
+#include "support/agreed_failures.hpp"
 #include "support/arrays.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
@@ -144,6 +145,35 @@ TEST_CASE("Nothing crosses between host and device inside a product, and the sec
   }
 }
 
+TEST_CASE("Whichever allocation of a first product fails on one rank, all ranks say so together") {
+  const int last = world().size() - 1;
+  for (const Algorithm algorithm : all_algorithms) {
+    for (const bool stable : {false, true}) {
+      for (Index n = 1;; ++n) {
+        CAPTURE(name_of(algorithm), stable, n);
+        // Parts differ in length, so NCCL's gathers pad them, and sums by rank need an array for each rank.
+        // New communicators have no memory yet.
+        const GridPtr grid = grid_of(near_square(world().size()));
+        const auto A = dense_operator<double>(grid, algorithm, 130, 110, random_elements<double>(1),
+                                              MatrixMultOptions{.panel = 30, .column_stable = stable});
+        DistMatrix<double> X(grid, A->domain().layout(5)), Y(grid, A->range().layout(5));
+        X.fill(random_elements<double>(2));
+        constexpr Index never = 1000000;
+        emulation::fail_call("cudaMallocAsync", world().rank() == last ? n : never);
+        const Ending mine = ending_of([&] {
+          A->apply(1, X, 0, Y);
+          A->apply_adjoint(1, Y, 0, X);
+        });
+        emulation::fail_call("cudaMallocAsync", never);
+        CHECK(all_ended_alike(*grid, mine));
+        if (mine.type == nullptr) break;
+        CHECK(*mine.type == typeid(OutOfMemory));
+        CHECK_NOTHROW(A->apply(1, X, 0, Y));
+      }
+    }
+  }
+}
+
 TEST_CASE(
     "While a trace is recorded, regions are ranges of a profiler, and only a timeline has events of its "
     "own") {
@@ -197,7 +227,11 @@ TEST_CASE("Where NCCL scatters, gathers and exchanges device memory, no message 
     CHECK(back.values() == of_rank(me));
     CHECK(received.values() == expected);
   }
-  // Messages are counted.
+  // Ranks with and without elements have taken the same number of tags. Messages are counted.
+  std::vector<double> of_hosts(static_cast<std::size_t>(size));
+  const std::vector<double> of_host{static_cast<double>(me)};
+  comm.gather(of_host, of_hosts, 0);
+  if (me == 0) CHECK(of_hosts.back() == size - 1);
   const double sent = 1;
   double here = 0;
   const LedgerSince since;

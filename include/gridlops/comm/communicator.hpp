@@ -172,6 +172,15 @@ class GRIDLOPS_EXPORT Communicator {
   [[nodiscard]] Request start_all_to_all_v(ConstElements send, std::span<const Index> send_counts,
                                            Elements receive, std::span<const Index> receive_counts);
 
+  /// Takes the device memory that this rank needs, besides the operands, for operations of one kind: with
+  /// parts of up to these counts or, if all ranks' arrays are alike, of one count, in elements of this many
+  /// bytes. Sends nothing. Without this call an operation takes the memory when it begins. Throws OutOfMemory
+  /// on this rank alone.
+  void reserve(CommOperation operation, std::span<const Index> counts, Index element_size,
+               ReductionOrder order = ReductionOrder::any) {
+    if (size_ > 1) do_reserve(operation, counts, element_size, order);
+  }
+
   // Messages from one rank to another; not collective. Tags are 0 … max_tag. Messages between two ranks with
   // the same tag keep their order. The receiver's count must equal the sender's.
   static constexpr int max_tag = 8191;
@@ -202,6 +211,8 @@ class GRIDLOPS_EXPORT Communicator {
   virtual void do_open_group() {}
   virtual void do_close_group() {}
   virtual void do_abandon_group() noexcept {}
+
+  virtual void do_reserve(CommOperation, std::span<const Index>, Index, ReductionOrder) {}
 
   // The public operations have already checked and counted the arguments; counts always have size() entries.
   virtual std::unique_ptr<Communicator> do_split(std::optional<int> color, int key) = 0;

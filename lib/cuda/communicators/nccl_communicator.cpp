@@ -2,9 +2,11 @@
 #include "cuda/communicators/nccl_communicator.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/message.hpp"
+#include "base/numbers.hpp"
 #include "cuda/device_context.hpp"
 #include "cuda/kernels/kernels.hpp"
 #include "gridlops/base/error.hpp"
@@ -88,6 +90,14 @@ ncclRedOp_t nccl_op(ReduceOp op) {
       break;
   }
   return ncclMax;
+}
+
+/// Whether an all-gather pads the parts to the longest, for NCCL's own. Otherwise parts of different lengths
+/// take one broadcast each.
+bool is_padded(std::span<const Index> counts) {
+  const auto [shortest, longest] = std::minmax_element(counts.begin(), counts.end());
+  const Index total = std::accumulate(counts.begin(), counts.end(), Index{0});
+  return *longest > *shortest && *longest * std::ssize(counts) - total <= total / 8;
 }
 
 std::size_t length(const ConstElements& array) { return static_cast<std::size_t>(array.count); }
@@ -177,6 +187,16 @@ Elements NcclCommunicator::contributions(const ConstElements& like, Index count)
   group_with_scratch_ = context().group_number();
   const Index total = count * size();
   return {scratch_.reserve(total * gridlops::size_of(like.type)), total, like.type};
+}
+
+void NcclCommunicator::do_reserve(CommOperation operation, std::span<const Index> counts, Index element_size,
+                                  ReductionOrder order) {
+  const bool pads = operation == CommOperation::all_gather && is_padded(counts);
+  if (!pads && order == ReductionOrder::any) return;
+  const Index part = operation == CommOperation::reduce_scatter
+                         ? counts[at(rank())]
+                         : *std::max_element(counts.begin(), counts.end());
+  scratch_.reserve(part * size() * element_size);
 }
 
 void NcclCommunicator::fold(ReduceOp op, const Elements& contributions, const Elements& result) const {
@@ -278,23 +298,17 @@ DeviceCommunicator::Pending NcclCommunicator::scatter_device(ConstElements all, 
   return stay_in_step(std::move(in_step));
 }
 
-/// Parts of similar lengths are padded to the longest, for NCCL's own all-gather. Otherwise each part takes
-/// one broadcast.
 DeviceCommunicator::Pending NcclCommunicator::all_gather_device(ConstElements mine, Elements all,
                                                                 std::span<const Index> counts) {
   const RankParts parts(counts, mine.reals_per_element);
   const ConstElements from = as_reals(mine);
   const Elements whole = as_reals(all);
-  Index longest = 0, shortest = parts.total();
-  for (int part = 0; part < size(); ++part) {
-    longest = std::max(longest, parts.count(part));
-    shortest = std::min(shortest, parts.count(part));
-  }
-  if (longest == shortest) {
+  const auto [shortest, longest] = std::minmax_element(counts.begin(), counts.end());
+  if (*longest == *shortest) {
     nccl_.run("ncclAllGather", ncclAllGather, from.data, whole.data, length(from), nccl_type(from.type),
               nccl_.get(), context().communication());
-  } else if (longest * size() - parts.total() <= parts.total() / 8) {
-    gather_padded(from, whole, parts, longest);
+  } else if (is_padded(counts)) {
+    gather_padded(from, whole, parts, *longest * mine.reals_per_element);
   } else {
     copy(from, parts.of(whole, rank()));
     together([&] {

@@ -79,6 +79,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   void do_open_group() override { context().open_group(); }
   void do_close_group() override { context().close_group(); }
   void do_abandon_group() noexcept override { context().abandon_group(); }
+  void do_reserve(CommOperation operation, std::span<const Index> counts, Index element_size,
+                  ReductionOrder order) override;
 
   std::unique_ptr<Communicator> split_device(std::unique_ptr<Communicator> child_host,
                                              std::optional<int> color, int key) override;

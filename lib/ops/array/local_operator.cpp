@@ -66,6 +66,9 @@ class LocalOperator final : public Base {
   }
   void do_reserve(Op op, const Partition& columns) const override {
     if (!has_scratch) memory_.reserve(this->range().grid->backend(), memory_size(op == Op::none, columns));
+    const Space &from = op == Op::none ? this->domain() : this->range(),
+                &to = op == Op::none ? this->range() : this->domain();
+    if (const auto gathered = nested_block(from, to)) reserve_gather<T>(*gathered, to.local_columns(columns));
   }
   Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     return ScratchStack::bytes_of<T>(memory_size(kind == ProductKind::forward, columns));

@@ -14,6 +14,7 @@ void MessageExchange<T>::reserve_gather(const CutBlock& block, Index cols, Buffe
   if (block.parts() == 1) return;
   travelling_.reserve(this->backend(), block.height() * cols);
   whole.reserve(this->backend(), block.height() * cols);
+  gridlops::reserve_gather<T>(block, cols);
 }
 
 template <Scalar T>
@@ -27,6 +28,7 @@ template <Scalar T>
 void MessageExchange<T>::reserve_reduce_scatter(const CutBlock& block, Index cols) {
   own_.reserve(this->backend(), block.part(block.comm.rank()).size * cols);
   travelling_.reserve(this->backend(), block.height() * cols);
+  gridlops::reserve_reduce_scatter<T>(block, order_, cols);
 }
 
 template <Scalar T>

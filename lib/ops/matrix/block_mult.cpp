@@ -23,8 +23,10 @@ class BlockMult final : public StationaryMatrix<T> {
   void do_reserve(Op op, const Partition& columns) const override {
     A_.reserve(op);
     const ProcessGrid& grid = A_.grid();
-    if (op == Op::adjoint && grid.row_comm().size() > 1)
-      sum_.reserve(grid.backend(), this->domain().local_rows() * this->domain().local_columns(columns));
+    if (op == Op::none || grid.row_comm().size() == 1) return;
+    const Index size = this->domain().local_rows() * this->domain().local_columns(columns);
+    sum_.reserve(grid.backend(), size);
+    grid.row_comm().reserve(CommOperation::all_reduce, {&size, 1}, sizeof(T), order_);
   }
 
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {

@@ -89,8 +89,10 @@ class NormalProduct {
     exchange_.reserve_gather(data, count, data_);
     partial_.reserve(backend_, models.height() * 2 * count);
     if (data.parts() > 1) {
-      product_of_row_.reserve(backend_, data.height() * count);
-      travelling_.reserve(backend_, data.height() * count);
+      const Index size = data.height() * count;
+      product_of_row_.reserve(backend_, size);
+      travelling_.reserve(backend_, size);
+      data.comm.reserve(CommOperation::all_reduce, {&size, 1}, sizeof(T), order_);
     }
     if (models.parts() > 1) {
       both_.reserve(backend_, models.part(models.comm.rank()).size * 2 * count);

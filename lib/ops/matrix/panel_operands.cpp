@@ -134,8 +134,10 @@ class ReducedSum final : public PanelSum<T> {
         requests_(sums_.size()) {}
 
   void reserve(const Panel& K, Index cols) override {
-    product(K).reserve(backend_, K.C.rows.size * cols);
-    sum(K).reserve(backend_, K.C.rows.size * cols);
+    const Index size = K.C.rows.size * cols;
+    product(K).reserve(backend_, size);
+    sum(K).reserve(backend_, size);
+    if (comm_.rank() == K.C.owner) comm_.reserve(CommOperation::reduce, {&size, 1}, sizeof(T), order_);
   }
   MatrixView<T> rows(const Panel& K) override { return product(K).matrix(K.C.rows.size, this->cols()); }
   T beta(const Panel&) const override { return T(0); }

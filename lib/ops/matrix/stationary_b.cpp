@@ -31,6 +31,9 @@ class TwoMovePanels final : public PanelSource<T> {
     move(step).whole.reserve(grid_.backend(), part.rows.size * width_);
     if (owns(part) && !this->own(part).contiguous())
       move(step).packed.reserve(grid_.backend(), this->own(part).size());
+    std::vector<Index> counts;
+    multiply_counts(columns_from_grid_col_, part.rows.size, counts);
+    grid_.row_comm().reserve(CommOperation::all_gather, counts, sizeof(T));
   }
 
   void start(std::size_t step, const Part& part) override {

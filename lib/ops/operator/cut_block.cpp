@@ -29,6 +29,16 @@ MatrixView<T> place_of(const CutBlock& block, int k, T* parts, Index cols) {
 }  // namespace
 
 template <Scalar T>
+void reserve_gather(const CutBlock& block, Index cols) {
+  block.comm.reserve(CommOperation::all_gather, counts_of(block, cols), sizeof(T));
+}
+
+template <Scalar T>
+void reserve_reduce_scatter(const CutBlock& block, ReductionOrder order, Index cols) {
+  block.comm.reserve(CommOperation::reduce_scatter, counts_of(block, cols), sizeof(T), order);
+}
+
+template <Scalar T>
 void gather_parts(const Kernels<T>& kernels, MatrixView<const T> mine, const CutBlock& block,
                   MatrixView<T> whole, T* travelling) {
   T* const parts = travelling != nullptr ? travelling : whole.data;
@@ -64,6 +74,8 @@ std::optional<CutBlock> nested_block(const Space& space, const Space& other) {
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template void reserve_gather<T>(const CutBlock&, Index);                                                \
+  template void reserve_reduce_scatter<T>(const CutBlock&, ReductionOrder, Index);                        \
   template void gather_parts(const Kernels<T>&, MatrixView<const T>, const CutBlock&, MatrixView<T>, T*); \
   template void reduce_scatter_parts(const Kernels<T>&, MatrixView<const T>, const CutBlock&,             \
                                      ReductionOrder, MatrixView<T>, T*);

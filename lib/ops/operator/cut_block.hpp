@@ -25,6 +25,12 @@ struct CutBlock {
 
 // A block travels in memory of its size that the caller has. One column needs none: null.
 
+/// Takes the communicator's memory for this many columns. Sends nothing.
+template <Scalar T>
+void reserve_gather(const CutBlock& block, Index cols);
+template <Scalar T>
+void reserve_reduce_scatter(const CutBlock& block, ReductionOrder order, Index cols);
+
 /// whole ← all parts of the block (collective over its ranks). `whole` lies without gaps.
 template <Scalar T>
 void gather_parts(const Kernels<T>& kernels, MatrixView<const T> mine, const CutBlock& block,
