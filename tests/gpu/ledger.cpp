@@ -218,13 +218,19 @@ TEST_CASE("Where NCCL scatters, gathers and exchanges device memory, no message 
     const std::vector<Index> outgoing(counts.size(), own);
     Operand<double> copies(subject, concatenate<double>(size, [&](int) { return of_rank(me); })),
         received(subject, untouched<double>(total));
+    // Where ranks send to themselves alone, some have nothing at all.
+    std::vector<Index> to_itself(counts.size());
+    to_itself[static_cast<std::size_t>(me)] = own;
+    Operand<double> again(subject, untouched<double>(own));
     const LedgerSince since;
     comm.gather_v(mine, all, counts, 0);
     comm.scatter_v(all, counts, back, 0);
     comm.all_to_all_v(copies, outgoing, received, counts);
+    comm.all_to_all_v(mine, to_itself, again, to_itself);
     CHECK(since.of("MPI_Isend") + since.of("MPI_Irecv") == 0);
     if (me == 0) CHECK(all.values() == expected);
     CHECK(back.values() == of_rank(me));
+    CHECK(again.values() == of_rank(me));
     CHECK(received.values() == expected);
   }
   // Ranks with and without elements have taken the same number of tags. Messages are counted.
