@@ -64,7 +64,8 @@ struct MatmulArguments {
   Cases cases;
   Method method;
   bool adjoint = false;
-  bool both = false;  ///< forward, then adjoint
+  bool both = false;        ///< forward, then adjoint
+  bool high_plane = false;  ///< of a matrix in planes, products with the high plane follow those with both
 };
 
 /// The products to run, in this order: false is A X, true is A^H Y.

@@ -47,6 +47,7 @@ Action define_matmul(Options& options) {
   const auto arguments = std::make_shared<MatmulArguments>();
   options.flag("--adjoint", arguments->adjoint, "Products with the conjugate transpose of A");
   options.flag("--both", arguments->both, "Both directions");
+  options.flag("--high-plane", arguments->high_plane, "Storage planes: products from the high plane, too");
   define_cases(options, arguments->cases);
   define_method(options, arguments->method);
   return [arguments](Communicator& world) { return matmul(world, *arguments); };

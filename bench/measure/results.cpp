@@ -122,6 +122,11 @@ std::vector<double> seconds_of(const std::vector<Sample>& samples) {
   return seconds;
 }
 
+std::string storage_of(const Result& result) {
+  if (!result.peer.empty()) return "-";
+  return result.high_plane ? "high" : name_of(result.what.storage);
+}
+
 Json json_of(const Result& result, const Figures& figures) {
   const Case& what = result.what;
   Json json{{"rows", what.shape.rows},
@@ -135,6 +140,7 @@ Json json_of(const Result& result, const Figures& figures) {
             {"copies", form_of(result).copies},
             {"panel", what.panel},
             {"storage", name_of(what.storage)},
+            {"high_plane", result.high_plane},
             {"transport", transport_of(result)},
             {"device", what.grid->backend()->memory_space() == MemorySpace::device ? "gpu" : "cpu"},
             {"asked",
@@ -169,9 +175,9 @@ std::string row_of(const Result& result, const Figures& figures) {
       !result.solver.empty() ? result.solver : (result.adjoint ? "A^H Y" : "A X"), what.shape.rows,
       what.shape.cols, what.shape.nrhs, name_of(what.shape.type),
       fmt::format("{}x{}", what.grid->rows(), what.grid->cols()), algorithm_of(result),
-      form_of(result).text(), result.peer.empty() ? name_of(what.storage) : "-", transport_of(result),
-      1e3 * figures.seconds, figures.flops_per_second / 1e9, figures.limit_flops / 1e9,
-      figures.limit_bytes / 1e9, figures.roofline_fraction,
+      form_of(result).text(), storage_of(result), transport_of(result), 1e3 * figures.seconds,
+      figures.flops_per_second / 1e9, figures.limit_flops / 1e9, figures.limit_bytes / 1e9,
+      figures.roofline_fraction,
       result.bytes_sent < 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(result.bytes_sent) / 1e6),
       result.peer.empty() ? fmt::format("{:.0f}%", 100 * figures.waiting) : "-", result.error);
 }

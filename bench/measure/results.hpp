@@ -16,8 +16,9 @@ namespace gridlops::bench {
 struct Result {
   Case what;
   bool adjoint = false;
-  std::string solver{};  ///< empty for products
-  std::string peer{};    ///< the routine of another library; empty: ours
+  bool high_plane = false;  ///< of products: A in planes, of which the high one is read
+  std::string solver{};     ///< empty for products
+  std::string peer{};       ///< the routine of another library; empty: ours
   std::vector<Sample> samples{};
   Work work{};  ///< of one product, or of one iteration
   double error = 0;

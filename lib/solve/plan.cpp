@@ -66,7 +66,8 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   }
   const ProductShape batch = batch_by(algorithm);
   const Storage usual = asked.on_host ? faster_storage(algorithm, batch, grid) : Storage::columns;
-  const Storage storage = one_pass && asked.on_host ? Storage::packed : asked.storage.value_or(usual);
+  const bool reads_packed = one_pass && asked.on_host && asked.storage != Storage::planes;
+  const Storage storage = reads_packed ? Storage::packed : asked.storage.value_or(usual);
   return {asked.solver, one_pass, algorithm, batch, asked.panel, storage};
 }
 

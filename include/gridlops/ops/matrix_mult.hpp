@@ -16,7 +16,7 @@ struct MatrixMultOptions {
   Index panel = 0;    ///< width of the panels that summa and stationary-b send; 0: chosen from the shape
   int lookahead = 2;  ///< the number of steps, ≥ 0, whose panels travel while one step multiplies
   bool column_stable = false;  ///< the bits of a column do not depend on its neighbours or their number
-  Storage storage = Storage::columns;  ///< packed: for block and stationary_a, on hosts
+  Storage storage = Storage::columns;  ///< packed, planes: for block and stationary_a, on hosts
 };
 
 /// Returns the layout that the algorithm requires for A (rows × cols). Throws UsageError for
@@ -50,11 +50,20 @@ GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorit
 /// number of columns seen. A must have the layout that matrix_layout() returns, balanced or cut at other
 /// places; otherwise throws ShapeError. If A owns its block, the operator takes ownership, and the block
 /// never changes. If A is a view, the caller keeps the block and may change it: see matrix_changed(). Throws
-/// UsageError for Algorithm::automatic (see choose_algorithm()), and for Storage::packed with an algorithm
-/// that moves A. Not collective.
+/// UsageError for Algorithm::automatic (see choose_algorithm()), for Storage::packed and Storage::planes with
+/// an algorithm that moves A, and for Storage::planes on GPUs or in single precision. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
                                            const MatrixMultOptions& options = {});
+
+/// Returns an operator whose products read only the high plane of the matrix of A, which matrix_mult() made
+/// with Storage::planes (not collective). They are those of a matrix Ã with every real number of A rounded to
+/// 21 binary digits: |ã − a| ≤ 2⁻²¹|a| in the range of normal numbers. A number so near to the largest of its
+/// type that it rounds to infinity does so. Ã shares A's memory, scratch memory too, and A and Ã may be
+/// applied in turns. Where products wait for memory, those of Ã take half the time. Throws UsageError, on all
+/// ranks, for any other operator.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> high_plane(const OperatorPtr<T>& A);
 
 /// Announces that the caller has changed a block that matrix_mult() was given as a view (collective over the
 /// grid). Call it after every change, even if only other ranks have changed theirs, and before the next

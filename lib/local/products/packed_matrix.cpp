@@ -2,42 +2,140 @@
 #include "local/products/packed_matrix.hpp"
 
 #include <algorithm>
+#include <type_traits>
+#include <vector>
 
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
+#include "local/products/planes.hpp"
 #include "local/products/product_times.hpp"
 #include "local/products/tile_products.hpp"
 
 namespace gridlops {
 
+/// The tiles of the real matrix, in the order in which they are stored.
+template <Scalar T>
+class PackedMatrix<T>::WholeTiles {
+ public:
+  explicit WholeTiles(const PackedMatrix& A) : A_(A) {}
+
+  Index cols() const { return A_.cols_; }
+  Index strips() const { return A_.strips(); }
+  static constexpr Index strips_at_once() { return 16; }
+  static constexpr Index depth() { return PackedMatrix::depth(); }
+  Index run() const { return A_.run_; }
+  static constexpr bool fetches = false;
+
+  struct NoRoom {};
+  NoRoom room() const { return {}; }
+  Tile<Real<T>> tile(Index strip, Index col, NoRoom) const {
+    return {A_.storage_.data() + A_.offset(strip, col), A_.kernels_->height, A_.tile_cols(col)};
+  }
+  /// What to fetch for columns [first, end) from this one on.
+  Ahead<Real<T>> ahead(Index strip, Index col, Index first, Index end) const {
+    return {tile(strip, col, {}), first, end};
+  }
+  Ahead<Real<T>> ahead(Index strip, Index col) const { return ahead(strip, col, 0, A_.tile_cols(col)); }
+
+ protected:
+  const PackedMatrix& A_;
+};
+
+/// The same, made from one plane or both in the caller's room.
+template <Scalar T>
+class PackedMatrix<T>::PlaneTiles : public WholeTiles {
+  using R = Real<T>;
+
+ public:
+  PlaneTiles(const PackedMatrix& A, Planes planes) : WholeTiles(A), planes_(planes) {}
+
+  static constexpr bool fetches = true;
+
+  Workspace<R> room() const { return Workspace<R>(A_.kernels_->height * A_.depth()); }
+  Tile<R> tile(Index strip, Index col, const Workspace<R>& room) const {
+    const Index place = A_.offset(strip, col), height = A_.kernels_->height, cols = A_.tile_cols(col);
+    A_.kernels_->join(height * cols, A_.high_plane() + place,
+                      planes_ == Planes::both ? A_.low_plane() + place : nullptr, room.data());
+    return {room.data(), height, cols};
+  }
+  /// Of the high plane. It is as long as half as many columns.
+  Ahead<R> ahead(Index strip, Index col, Index first, Index end) const {
+    const auto* const begin = reinterpret_cast<const R*>(A_.high_plane() + A_.offset(strip, col));
+    return {{begin, A_.kernels_->height, end / 2}, first / 2, end / 2};
+  }
+  Ahead<R> ahead(Index strip, Index col) const { return ahead(strip, col, 0, A_.tile_cols(col)); }
+
+ private:
+  using WholeTiles::A_;
+
+  Planes planes_;
+};
+
 template <Scalar T>
 PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A,
                               const KernelSet& set, bool column_stable,
-                              const std::function<void(Index)>& taken)
+                              const std::function<void(Index)>& taken, Packing packing)
     : kernels_(&set.tiles<Real<T>>(parts_ * A.rows)),
       column_stable_(column_stable),
+      packing_(packing),
       rows_(A.rows),
       cols_(A.cols),
       run_(std::clamp((cols_ / 8 + depth() - 1) / depth(), Index{1}, Index{16}) * depth()),
-      storage_(backend, places() * padded_cols<Real<T>>(cols_) * kernels_->height) {
+      storage_(backend, places() * padded_cols() * kernels_->height) {
   copy(A, taken);
+}
+
+template <Scalar T>
+Index PackedMatrix<T>::padded_cols() const {
+  return gridlops::padded_cols<Real<T>>(cols_);
+}
+
+template <Scalar T>
+Index PackedMatrix<T>::offset(Index strip, Index col) const {
+  const Index first = col / run_ * run_, run = std::min(run_, padded_cols() - first);
+  return (first * places() + strip * run + col - first) * kernels_->height;
+}
+
+template <Scalar T>
+void PackedMatrix<T>::put(const Real<T>* from, Index count, Index place) {
+  if constexpr (std::is_same_v<Real<T>, double>) {
+    if (packing_ == Packing::planes) {
+      for (Index i = 0; i < count; ++i) {
+        const Halves halves = split(from[i]);
+        high_plane()[place + i] = halves.high;
+        low_plane()[place + i] = halves.low;
+      }
+      return;
+    }
+  }
+  std::copy_n(from, count, storage_.data() + place);
+}
+
+template <Scalar T>
+void PackedMatrix<T>::get(Index count, Index place, Real<T>* to) const {
+  if (packing_ == Packing::planes) {
+    kernels_->join(count, high_plane() + place, low_plane() + place, to);
+  } else {
+    std::copy_n(storage_.data() + place, count, to);
+  }
 }
 
 template <Scalar T>
 void PackedMatrix<T>::copy(MatrixView<const T> A, const std::function<void(Index)>& taken) {
   const MatrixView<const Real<T>> from = real_view(A);
   const Index height = kernels_->height;
+  const std::vector<Real<T>> zeros(at(height));
   for (Index first = 0; first < cols_; first += run_) {
-    const Index end = std::min(first + run_, padded_cols<Real<T>>(cols_));
+    const Index end = std::min(first + run_, padded_cols());
     const int threads = threads_for(static_cast<double>(strips() * height * (end - first)));
     for_ranges(strips(), 1, threads, [&](int, Range range) {
       for (Index strip = range.begin; strip < range.end(); ++strip) {
-        Real<T>* to = storage_.data() + (tile(strip, first).begin - storage_.data());
+        Index place = offset(strip, first);
         const Index rows = std::min(height, from.rows - strip * height);
-        for (Index k = first; k < end; ++k, to += height) {
+        for (Index k = first; k < end; ++k, place += height) {
           const Index count = k < cols_ ? rows : 0;
-          if (count > 0) std::copy_n(from.column(k) + strip * height, count, to);
-          std::fill(to + count, to + height, Real<T>(0));
+          if (count > 0) put(from.column(k) + strip * height, count, place);
+          put(zeros.data(), height - count, place + count);
         }
       }
     });
@@ -46,30 +144,43 @@ void PackedMatrix<T>::copy(MatrixView<const T> A, const std::function<void(Index
 }
 
 template <Scalar T>
-Tile<Real<T>> PackedMatrix<T>::tile(Index strip, Index col) const {
-  const Index height = kernels_->height, end = padded_cols<Real<T>>(cols_), first = col / run_ * run_;
-  const Index run = std::min(run_, end - first);
-  return {storage_.data() + (first * places() + strip * run + col - first) * height, height,
-          std::min(depth(), end - col)};
-}
-
-template <Scalar T>
 void PackedMatrix<T>::read_column(Index j, T* to) const {
   const Index height = kernels_->height, rows = parts_ * rows_;
   Real<T>* const reals = reinterpret_cast<Real<T>*>(to);
   for (Index strip = 0; strip < strips(); ++strip)
-    std::copy_n(tile(strip, j).begin, std::min(height, rows - strip * height), reals + strip * height);
+    get(std::min(height, rows - strip * height), offset(strip, j), reals + strip * height);
 }
 
 template <Scalar T>
-void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+template <class Work>
+void PackedMatrix<T>::with_tiles(Planes planes, Work&& work) const {
+  if (packing_ == Packing::planes) {
+    work(PlaneTiles(*this, planes));
+  } else {
+    work(WholeTiles(*this));
+  }
+}
+
+template <Scalar T>
+void PackedMatrix<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                               Planes planes) const {
   const AtWork at_work;
-  multiply_tiles(*this, *kernels_, op, alpha, X, beta, Y, column_stable_);
+  with_tiles(planes, [&](const auto& tiles) {
+    multiply_tiles(tiles, *kernels_, op, alpha, X, beta, Y, column_stable_);
+  });
 }
 
 template <Scalar T>
 void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U,
-                               MatrixView<T> V, const Completion& completed) const {
+                               MatrixView<T> V, const Completion& completed, Planes planes) const {
+  with_tiles(planes, [&](const auto& tiles) { one_pass_of(tiles, P, R, Q, U, V, completed); });
+}
+
+template <Scalar T>
+template <class Tiles>
+void PackedMatrix<T>::one_pass_of(const Tiles& A, MatrixView<const T> P, MatrixView<const T> R,
+                                  MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V,
+                                  const Completion& completed) const {
   const int threads = threads_for(3 * product_flops<T>(rows_, cols_, P.cols));
   ForwardTiles<T> forward(*kernels_, depth(), P, threads);
   AdjointTiles<T> adjoint(*kernels_, depth(), Op::adjoint, cols_, 2 * P.cols, threads, column_stable_);
@@ -77,13 +188,14 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
   // Each thread takes a strip through the product, and its columns of earlier strips, still in a cache,
   // through the adjoint, in turns of one run. That keeps memory busy all the time.
   const auto work = [&](int thread, Range products, Range adjoints) {
+    const auto room = A.room();
     const Range own = balanced_part(tiles, threads, thread);
     const Index p = products.begin + thread;
     for (Index run = 0; run < cols_; run += run_) {
       const Range cols{run, std::min(run_, cols_ - run)};
       if (thread < products.size)
         for (Index col = cols.begin; col < cols.end(); col += depth())
-          forward.add(thread, tile(p, col), col, {});
+          forward.add(thread, A.tile(p, col, room), col, {});
       // A slow adjoint leaves memory time to fetch the beginning of what the product needs next. The product
       // reads the rest faster, because the processor then prefetches by itself.
       const bool is_last = cols.end() == cols_;
@@ -99,8 +211,8 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
       };
       for (Index i = first; i < end; ++i) {
         const Index slot = i / own.size, col = (own.begin + i % own.size) * depth();
-        adjoint.add(slot, tile(adjoints.begin + slot, col), col,
-                    {tile(next, ahead.begin), fetched_before(i), fetched_before(i + 1)});
+        adjoint.add(slot, A.tile(adjoints.begin + slot, col, room), col,
+                    A.ahead(next, ahead.begin, fetched_before(i), fetched_before(i + 1)));
       }
     }
     if (thread >= products.size) return;

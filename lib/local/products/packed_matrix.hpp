@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -11,21 +13,30 @@
 
 namespace gridlops {
 
+/// Whether the real numbers of a packed matrix are stored each as a whole, or as planes: the high halves
+/// (planes.hpp) of all, and behind them the low halves.
+enum class Packing { whole, planes };
+
+/// Which planes a product reads. From high ones alone, every number is rounded to 21 binary digits.
+enum class Planes { both, high };
+
 /// A matrix in host memory, stored in tiles (TileKernels) without gaps: the strips of one run of columns, one
 /// below the other, then those of the next run. Products read long sequential runs, which the processor
 /// recognises and prefetches. A complex matrix is stored as a real one with twice the rows, as in
-/// real_parts.hpp.
+/// real_parts.hpp. Products from both planes have the bits of those from whole numbers.
 template <Scalar T>
 class PackedMatrix {
  public:
   /// No matrix; call only empty() on it.
   PackedMatrix() = default;
-  /// A copy of A, which must not be empty. The processor must have the instruction set. If column-stable, a
+  /// A copy of A, which must not be empty. The processor must have the instruction set. Only matrices of
+  /// doubles, real or complex, have planes. If column-stable, a
   /// column's bits depend neither on the other columns nor on their number. Calls `taken` after every few
   /// columns, with the number copied so far. A caller that gives up those columns of A never holds much more
   /// than one matrix, unless A is low or narrow: rows and columns are filled up to whole tiles.
   PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixView<const T> A, const KernelSet& set,
-               bool column_stable, const std::function<void(Index cols)>& taken = {});
+               bool column_stable, const std::function<void(Index cols)>& taken = {},
+               Packing packing = Packing::whole);
 
   bool empty() const { return kernels_ == nullptr; }
 
@@ -36,7 +47,8 @@ class PackedMatrix {
   void read_column(Index j, T* to) const;
 
   /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read.
-  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
+                Planes planes = Planes::both) const;
 
   /// For a Q that is a sum over ranks. Called with the number of rows of this rank's part of Q that are
   /// `computed`; returns the number of complete rows in Q. That number never decreases, and once all rows are
@@ -46,26 +58,35 @@ class PackedMatrix {
   /// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q, reading A from memory once. All have the same number of columns. Aᴴ uses
   /// the rows of Q that `completed` reports as complete; without it, the result of A P.
   void one_pass(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U,
-                MatrixView<T> V, const Completion& completed = {}) const;
+                MatrixView<T> V, const Completion& completed = {}, Planes planes = Planes::both) const;
 
-  // The tiles, of the real matrix.
-  Index cols() const { return cols_; }
-  Index strips() const { return (parts_ * rows_ + kernels_->height - 1) / kernels_->height; }
-  static constexpr Index strips_at_once() { return 16; }
+ private:
+  class WholeTiles;
+  class PlaneTiles;
+
+  static constexpr Index parts_ = is_complex<T> ? 2 : 1;
+
   /// The depth of a tile: as many columns as stay in the first-level cache while all right-hand sides use
   /// them.
   static constexpr Index depth() { return 64; }
-  /// The columns of a run: an eighth of A's, at least 64, at most 1024. Packing A holds that many columns
-  /// twice.
-  Index run() const { return run_; }
-  Tile<Real<T>> tile(Index strip, Index col) const;
-  Tile<Real<T>> place(Index strip, Index col) const { return tile(strip, col); }
-  struct NoRoom {};
-  NoRoom room() const { return {}; }
-  Tile<Real<T>> tile(Index strip, Index col, NoRoom) const { return tile(strip, col); }
+  Index strips() const { return (parts_ * rows_ + kernels_->height - 1) / kernels_->height; }
 
- private:
-  static constexpr Index parts_ = is_complex<T> ? 2 : 1;
+  /// Calls work(tiles) with the kind of tiles that the matrix has.
+  template <class Work>
+  void with_tiles(Planes planes, Work&& work) const;
+  template <class Tiles>
+  void one_pass_of(const Tiles& A, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                   MatrixView<T> U, MatrixView<T> V, const Completion& completed) const;
+
+  /// Where a tile begins, in numbers from the first; its columns.
+  Index offset(Index strip, Index col) const;
+  Index tile_cols(Index col) const { return std::min(depth(), padded_cols() - col); }
+  Index padded_cols() const;
+  /// Stores `count` numbers from this place on, and gets them back.
+  void put(const Real<T>* from, Index count, Index place);
+  void get(Index count, Index place, Real<T>* to) const;
+  std::uint32_t* high_plane() const { return reinterpret_cast<std::uint32_t*>(storage_.data()); }
+  std::int32_t* low_plane() const { return reinterpret_cast<std::int32_t*>(high_plane() + storage_.size()); }
 
   Range strip_rows(Index strip) const {
     const Index height = kernels_->height / parts_;
@@ -76,7 +97,10 @@ class PackedMatrix {
 
   const TileKernels<Real<T>>* kernels_ = nullptr;
   bool column_stable_ = false;
-  Index rows_ = 0, cols_ = 0, run_ = 0;
+  Packing packing_ = Packing::whole;
+  Index rows_ = 0, cols_ = 0;
+  Index run_ =
+      0;  // the columns of a run: an eighth of A's, at least 64, at most 1024; packing holds them twice
   Buffer<Real<T>> storage_;  // with zeros beside the last column and below the last row
 };
 

@@ -38,6 +38,9 @@ struct TileKernels {
   /// column. Every sum consists of as many partial sums as a run has rows.
   using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
 
+  /// to[i] ← the number whose halves (planes.hpp) are high[i] and low[i], or high[i] and 0 if low is null.
+  using Join = void(Index count, const std::uint32_t* high, const std::int32_t* low, R* to);
+
   /// Tiles have a multiple of this many columns, or are filled up with zeros.
   static constexpr Index unit = 64 / sizeof(R);
   static constexpr int most_forward = 8;
@@ -91,6 +94,7 @@ struct TileKernels {
   std::array<Forward*, most_forward> forward{};
   AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some wider groups
   AdjointTable chains;   ///< those of whole registers whose sums are one chain, whatever the width
+  Join* join = nullptr;  ///< of doubles
 };
 
 }  // namespace gridlops

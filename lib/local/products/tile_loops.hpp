@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/numbers.hpp"
+#include "local/products/planes.hpp"
 #include "local/products/tile_kernels.hpp"
 
 namespace gridlops {
@@ -35,6 +36,7 @@ class TileLoops {
     fill_chains<lanes>(table);
     table.adjoint.choose_groups(Isa::least_time);
     table.chains.choose_groups(Isa::least_time);
+    if constexpr (sizeof(R) == sizeof(double)) table.join = join;
     return table;
   }
 
@@ -150,6 +152,14 @@ class TileLoops {
     const R* at_;
     Index stride_, left_;
   };
+
+  static void join(Index count, const std::uint32_t* high, const std::int32_t* low, R* to) {
+    if (low != nullptr) {
+      for (Index i = 0; i < count; ++i) to[i] = joined({high[i], low[i]});
+    } else {
+      for (Index i = 0; i < count; ++i) to[i] = joined({high[i], 0});
+    }
+  }
 
   template <int width>
   static void forward(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead) {

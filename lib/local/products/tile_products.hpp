@@ -71,10 +71,6 @@ Index padded_cols(Index cols) {
 template <class R>
 using Ahead = typename TileKernels<R>::Ahead;
 
-template <class R>
-Ahead<R> all_of(const Tile<R>& tile) {
-  return {tile, 0, tile.cols};
-}
 /// What the kernel for group g of `groups` fetches.
 template <class R>
 Ahead<R> share_of(const Ahead<R>& ahead, Index g, Index groups) {
@@ -253,10 +249,10 @@ class AdjointTiles {
   Workspace<R> Y_, sums_;
 };
 
-/// Calls work(strip, col, tile, next) for the tiles of A in these strips and columns, as far as possible in
-/// memory order: of several strips, one after the other, the tiles of one run of columns; then those of the
-/// next run; then the next strips. So right-hand sides and sums are read from a cache no more often than A
-/// from memory.
+/// Calls work(strip, col, tile, ahead) for the tiles of A in these strips and columns, where the next tile
+/// lies ahead, as far as possible in memory order: of several strips, one after the other, the tiles of one
+/// run of columns; then those of the next run; then the next strips. So right-hand sides and sums are read
+/// from a cache no more often than A from memory.
 template <class Tiles, class Work>
 void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
   const auto room = A.room();
@@ -268,7 +264,7 @@ void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
       next_run = std::min((run / A.run() + 1) * A.run(), cols.end());
       for (Index s = block; s < end; ++s) {
         for (Index k = run; k < next_run; k += A.depth()) {
-          if (!is_first) work(strip, col, A.tile(strip, col, room), A.place(s, k));
+          if (!is_first) work(strip, col, A.tile(strip, col, room), A.ahead(s, k));
           is_first = false;
           strip = s;
           col = k;
@@ -276,7 +272,7 @@ void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
       }
     }
   }
-  if (!is_first) work(strip, col, A.tile(strip, col, room), A.place(strip, col));
+  if (!is_first) work(strip, col, A.tile(strip, col, room), A.ahead(strip, col));
 }
 
 /// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty and not too many columns. In the product, each
@@ -293,14 +289,14 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
   if (op == Op::none) {
     ForwardTiles<T> product(kernels, A.depth(), X, slots);
     for_ranges(A.strips(), 1, threads, [&](int thread, Range strips) {
-      for_each_tile(
-          A, strips, {0, A.cols()}, [&](Index strip, Index col, const auto& tile, const auto& next) {
-            const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
-            product.add(first_slot + k, tile, col, product.is_fast() ? Ahead<Real<T>>{} : all_of(next));
-            const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
-            if (is_last && col + A.depth() >= A.cols())
-              product.finish(first_slot, alpha, beta, Y.row_block(rows_of({strip - k, k + 1})));
-          });
+      for_each_tile(A, strips, {0, A.cols()},
+                    [&](Index strip, Index col, const auto& tile, const auto& next) {
+                      const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
+                      product.add(first_slot + k, tile, col, product.is_fast() && !Tiles::fetches ? Ahead<Real<T>>{} : next);
+                      const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
+                      if (is_last && col + A.depth() >= A.cols())
+                        product.finish(first_slot, alpha, beta, Y.row_block(rows_of({strip - k, k + 1})));
+                    });
     });
   } else {
     AdjointTiles<T> product(kernels, A.depth(), op, Y.rows, Y.cols, slots, column_stable);
@@ -310,7 +306,7 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
                       const Index first_slot = thread * at_once, k = strip % at_once;
                       if (k == 0 && col == cols.begin)
                         product.set(first_slot, 0, X.row_block(rows_of({strip, at_once})));
-                      product.add(first_slot + k, tile, col, all_of(next));
+                      product.add(first_slot + k, tile, col, next);
                     });
       product.finish(0, alpha, beta, Y, cols);
     });

@@ -30,12 +30,22 @@ Algorithm parse_algorithm(const std::string& name) {
                            "'; there are auto, block, summa, stationary-a, stationary-b"));
 }
 
-const char* name_of(Storage storage) { return storage == Storage::columns ? "columns" : "packed"; }
+const char* name_of(Storage storage) {
+  switch (storage) {
+    case Storage::columns:
+      return "columns";
+    case Storage::packed:
+      return "packed";
+    case Storage::planes:
+      break;
+  }
+  return "planes";
+}
 
 Storage parse_storage(const std::string& name) {
-  for (const Storage storage : {Storage::columns, Storage::packed})
+  for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes})
     if (name == name_of(storage)) return storage;
-  throw UsageError(message("A is not stored as '", name, "'; there are columns and packed"));
+  throw UsageError(message("A is not stored as '", name, "'; there are columns, packed and planes"));
 }
 
 }  // namespace gridlops

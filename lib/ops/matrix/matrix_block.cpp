@@ -65,8 +65,9 @@ void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = A_.matrix().local();
   if (!packed_.empty() || A.empty()) return;
   const TraceRegion region("pack matrix");
-  packed_ = PackedMatrix<T>(backend(), A, *kernel_choice().set, product_.column_stable(),
-                            [this](Index cols) { A_.discard_local_columns(cols); });
+  packed_ = PackedMatrix<T>(
+      backend(), A, *kernel_choice().set, product_.column_stable(),
+      [this](Index cols) { A_.discard_local_columns(cols); }, packing_);
   if (!A_.is_callers()) A_.discard();
 }
 
@@ -82,7 +83,7 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
   } else {
     const TraceRegion region("local product");
     trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
-    packed_.multiply(op, alpha, X, beta, Y);
+    packed_.multiply(op, alpha, X, beta, Y, planes_);
   }
 }
 
@@ -105,7 +106,8 @@ void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R,
   if (!packed_.empty()) {
     const TraceRegion region("local product");
     trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
-    return packed_.one_pass(P, R, Q, W.col_block({0, P.cols}), W.col_block({P.cols, P.cols}), completed);
+    return packed_.one_pass(P, R, Q, W.col_block({0, P.cols}), W.col_block({P.cols, P.cols}), completed,
+                            planes_);
   }
   const Kernels<T>& kernels = backend()->template kernels<T>();
   multiply(Op::none, T(1), P, T(0), Q);

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
+#include "base/message.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "local/products/packed_matrix.hpp"
@@ -53,9 +56,19 @@ Index bytes_kept_for(Algorithm algorithm, const ConstDistMatrix<T>& A, bool bloc
                                  grid.my_row(), grid.my_col(), one_pass, panel);
 }
 
-/// Whether blocks in this memory are packed from their first product on.
+/// Whether blocks in this memory are packed, whole or in planes, from their first product on.
 inline bool stays_packed(const MatrixMultOptions& options, const Backend& backend) {
-  return options.storage == Storage::packed && backend.memory_space() == MemorySpace::host;
+  return options.storage != Storage::columns && backend.memory_space() == MemorySpace::host;
+}
+
+/// Throws UsageError, on all ranks, if planes are asked for in vain.
+template <Scalar T>
+void require_planes_possible(const MatrixMultOptions& options, const Backend& backend) {
+  if (options.storage != Storage::planes) return;
+  require<UsageError>(std::is_same_v<Real<T>, double>, "a matrix of ", name_of(scalar_type_of<T>),
+                      " has no planes, which are the halves of 64-bit numbers; take packed, or f64 or c128");
+  require<UsageError>(backend.memory_space() == MemorySpace::host,
+                      "planes are for matrices in host memory, and this one is on a GPU; take packed");
 }
 
 /// A rank's block of a matrix A that never moves, stored as the options say.
@@ -65,7 +78,8 @@ class MatrixBlock {
   MatrixBlock(DistMatrix<T> A, const MatrixMultOptions& options)
       : A_(std::move(A)),
         product_(backend(), options.column_stable),
-        is_packed_(stays_packed(options, *backend())) {}
+        is_packed_(stays_packed(options, *backend())),
+        packing_(options.storage == Storage::planes ? Packing::planes : Packing::whole) {}
 
   const Layout& layout() const { return A_.matrix().layout(); }
   const ProcessGrid& grid() const { return *A_.matrix().grid(); }
@@ -82,6 +96,9 @@ class MatrixBlock {
   }
   /// See stays_packed(); the same on all ranks.
   bool is_packed() const { return is_packed_; }
+  bool is_in_planes() const { return packing_ == Packing::planes; }
+  /// What products from now on read of a block in planes.
+  void read(Planes planes) { planes_ = planes; }
 
   /// Packs the block if necessary, and takes the memory for products with op(A).
   void reserve(Op op);
@@ -106,6 +123,8 @@ class MatrixBlock {
   GivenMatrix<T> A_;
   BlockProduct<T> product_;
   bool is_packed_;
+  Packing packing_;
+  Planes planes_ = Planes::both;
   PackedMatrix<T> packed_;  // empty before the first product, and where A is empty
   Buffer<T> both_;          // [R, Q], where A is not packed
 };
@@ -118,6 +137,9 @@ class StationaryMatrix : public LibraryOperator<T>, public StoredMatrix {
   void require_unchanged() const override { A_.given().require_unchanged(); }
   void note_change() const override { A_.given().note_change(); }
   void renew_copies() const override { A_.renew_copies(); }
+
+  bool is_in_planes() const { return A_.is_in_planes(); }
+  void read(Planes planes) const { A_.read(planes); }
 
  protected:
   StationaryMatrix(Algorithm algorithm, Space range, Space domain, DistMatrix<T>&& A,
