@@ -27,7 +27,6 @@ class TilesOfColumns {
   /// Columns a power of two apart map to the same places of a cache, which has room for this many.
   static constexpr Index depth() { return TileKernels<R>::unit; }
   static constexpr Index run() { return depth(); }
-  static constexpr bool fetches = false;
 
   Tile<R> place(Index strip, Index col) const {
     return {A_.column(col) + strip * height_, A_.stride, std::min(depth(), A_.cols - col)};

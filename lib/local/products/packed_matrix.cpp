@@ -24,8 +24,6 @@ class PackedMatrix<T>::WholeTiles {
   static constexpr Index strips_at_once() { return 16; }
   static constexpr Index depth() { return PackedMatrix::depth(); }
   Index run() const { return A_.run_; }
-  static constexpr bool fetches = false;
-
   struct NoRoom {};
   NoRoom room() const { return {}; }
   Tile<Real<T>> tile(Index strip, Index col, NoRoom) const {
@@ -41,34 +39,43 @@ class PackedMatrix<T>::WholeTiles {
   const PackedMatrix& A_;
 };
 
-/// The same, made from one plane or both in the caller's room.
+/// The tiles of the high plane.
 template <Scalar T>
-class PackedMatrix<T>::PlaneTiles : public WholeTiles {
-  using R = Real<T>;
-
+class PackedMatrix<T>::HighTiles : public WholeTiles {
  public:
-  PlaneTiles(const PackedMatrix& A, Planes planes) : WholeTiles(A), planes_(planes) {}
+  using WholeTiles::WholeTiles;
 
-  static constexpr bool fetches = true;
+  Tile<HighHalf> tile(Index strip, Index col, typename WholeTiles::NoRoom) const {
+    return {A_.high_plane() + A_.offset(strip, col), A_.kernels_->height, A_.tile_cols(col)};
+  }
+  /// One more tile ahead, because a tile takes no longer than memory to answer. What lies behind the last
+  /// tile is of the low plane. A column is as long as half a column of numbers.
+  Ahead<Real<T>> ahead(Index strip, Index col, Index first, Index end) const {
+    const Index height = A_.kernels_->height;
+    const HighHalf* const begin = tile(strip, col, {}).begin + depth() * height;
+    return {{reinterpret_cast<const Real<T>*>(begin), height, end / 2}, first / 2, end / 2};
+  }
+  Ahead<Real<T>> ahead(Index strip, Index col) const { return ahead(strip, col, 0, A_.tile_cols(col)); }
 
-  Workspace<R> room() const { return Workspace<R>(A_.kernels_->height * A_.depth()); }
-  Tile<R> tile(Index strip, Index col, const Workspace<R>& room) const {
+ protected:
+  using WholeTiles::A_;
+};
+
+/// The tiles of both planes, joined in the caller's room.
+template <Scalar T>
+class PackedMatrix<T>::JoinedTiles : public HighTiles {
+ public:
+  using HighTiles::HighTiles;
+
+  Workspace<Real<T>> room() const { return Workspace<Real<T>>(A_.kernels_->height * depth()); }
+  Tile<Real<T>> tile(Index strip, Index col, const Workspace<Real<T>>& room) const {
     const Index place = A_.offset(strip, col), height = A_.kernels_->height, cols = A_.tile_cols(col);
-    A_.kernels_->join(height * cols, A_.high_plane() + place,
-                      planes_ == Planes::both ? A_.low_plane() + place : nullptr, room.data());
+    A_.kernels_->join(height * cols, A_.high_plane() + place, A_.low_plane() + place, room.data());
     return {room.data(), height, cols};
   }
-  /// Of the high plane. It is as long as half as many columns.
-  Ahead<R> ahead(Index strip, Index col, Index first, Index end) const {
-    const auto* const begin = reinterpret_cast<const R*>(A_.high_plane() + A_.offset(strip, col));
-    return {{begin, A_.kernels_->height, end / 2}, first / 2, end / 2};
-  }
-  Ahead<R> ahead(Index strip, Index col) const { return ahead(strip, col, 0, A_.tile_cols(col)); }
 
  private:
-  using WholeTiles::A_;
-
-  Planes planes_;
+  using HighTiles::A_;
 };
 
 template <Scalar T>
@@ -113,11 +120,9 @@ void PackedMatrix<T>::put(const Real<T>* from, Index count, Index place) {
 
 template <Scalar T>
 void PackedMatrix<T>::get(Index count, Index place, Real<T>* to) const {
-  if (packing_ == Packing::planes) {
-    kernels_->join(count, high_plane() + place, low_plane() + place, to);
-  } else {
-    std::copy_n(storage_.data() + place, count, to);
-  }
+  if (packing_ == Packing::planes)
+    return kernels_->join(count, high_plane() + place, low_plane() + place, to);
+  std::copy_n(storage_.data() + place, count, to);
 }
 
 template <Scalar T>
@@ -154,11 +159,9 @@ void PackedMatrix<T>::read_column(Index j, T* to) const {
 template <Scalar T>
 template <class Work>
 void PackedMatrix<T>::with_tiles(Planes planes, Work&& work) const {
-  if (packing_ == Packing::planes) {
-    work(PlaneTiles(*this, planes));
-  } else {
-    work(WholeTiles(*this));
-  }
+  if (packing_ == Packing::whole) return work(WholeTiles(*this));
+  if constexpr (std::is_same_v<Real<T>, double>)
+    planes == Planes::high ? work(HighTiles(*this)) : work(JoinedTiles(*this));
 }
 
 template <Scalar T>

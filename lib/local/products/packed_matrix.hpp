@@ -9,6 +9,7 @@
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/local/matrix_view.hpp"
 #include "local/products/kernel_set.hpp"
+#include "local/products/planes.hpp"
 #include "local/products/tile_kernels.hpp"
 
 namespace gridlops {
@@ -62,7 +63,8 @@ class PackedMatrix {
 
  private:
   class WholeTiles;
-  class PlaneTiles;
+  class HighTiles;
+  class JoinedTiles;
 
   static constexpr Index parts_ = is_complex<T> ? 2 : 1;
 
@@ -85,7 +87,7 @@ class PackedMatrix {
   /// Stores `count` numbers from this place on, and gets them back.
   void put(const Real<T>* from, Index count, Index place);
   void get(Index count, Index place, Real<T>* to) const;
-  std::uint32_t* high_plane() const { return reinterpret_cast<std::uint32_t*>(storage_.data()); }
+  HighHalf* high_plane() const { return reinterpret_cast<HighHalf*>(storage_.data()); }
   std::int32_t* low_plane() const { return reinterpret_cast<std::int32_t*>(high_plane() + storage_.size()); }
 
   Range strip_rows(Index strip) const {

@@ -8,14 +8,15 @@
 #include <cstdint>
 
 #include "gridlops/base/types.hpp"
+#include "local/products/planes.hpp"
 
 namespace gridlops {
 
-/// Some columns of a few rows of a matrix. The elements of a column are contiguous, with `stride` elements
-/// from one column to the next. All tiles of one product have the same rows.
-template <class R>
+/// Some columns of a few rows of a matrix, or of its high plane. The elements of a column are contiguous,
+/// with `stride` elements from one column to the next. All tiles of one product have the same rows.
+template <class Element>
 struct Tile {
-  const R* begin = nullptr;
+  const Element* begin = nullptr;
   Index stride = 0, cols = 0;
 };
 
@@ -33,13 +34,15 @@ struct TileKernels {
 
   /// Y ← Y + A X. X is packed, and Y has `height` rows without gaps. Each element of Y is one chain of
   /// multiplications and additions over the columns of A, whatever the width.
-  using Forward = void(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead);
+  template <class Element>
+  using ForwardOf = void(const Tile<Element>& A, const R* X, R* Y, const Ahead& ahead);
+  using Forward = ForwardOf<R>;
   /// Z ← Z + Aᵀ Y for a multiple of `unit` columns. Z is packed. Y has runs of some rows, each run column by
   /// column. Every sum consists of as many partial sums as a run has rows.
   using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
 
   /// to[i] ← the number whose halves (planes.hpp) are high[i] and low[i], or high[i] and 0 if low is null.
-  using Join = void(Index count, const std::uint32_t* high, const std::int32_t* low, R* to);
+  using Join = void(Index count, const HighHalf* high, const std::int32_t* low, R* to);
 
   /// Tiles have a multiple of this many columns, or are filled up with zeros.
   static constexpr Index unit = 64 / sizeof(R);
@@ -92,6 +95,7 @@ struct TileKernels {
   Index height = 0;
   int widest_forward = 0;  ///< forward[w − 1] is for groups of w ≤ widest_forward
   std::array<Forward*, most_forward> forward{};
+  std::array<ForwardOf<HighHalf>*, most_forward> forward_high{};  ///< of doubles
   AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some wider groups
   AdjointTable chains;   ///< those of whole registers whose sums are one chain, whatever the width
   Join* join = nullptr;  ///< of doubles

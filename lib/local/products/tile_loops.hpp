@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "base/numbers.hpp"
@@ -36,7 +38,6 @@ class TileLoops {
     fill_chains<lanes>(table);
     table.adjoint.choose_groups(Isa::least_time);
     table.chains.choose_groups(Isa::least_time);
-    if constexpr (sizeof(R) == sizeof(double)) table.join = join;
     return table;
   }
 
@@ -46,15 +47,19 @@ class TileLoops {
   static_assert(Isa::widest_forward <= TileKernels<R>::most_forward);
 
   using Ahead = typename TileKernels<R>::Ahead;
-  template <int count>
+  template <int count, class Element>
   struct VectorOf {
-    using type [[gnu::vector_size(count * sizeof(R))]] = R;
+    using type [[gnu::vector_size(count * sizeof(Element))]] = Element;
   };
-  using Vector = typename VectorOf<lanes>::type;
+  using Vector = typename VectorOf<lanes, R>::type;
 
   template <int... index>
   static constexpr void fill_forward(TileKernels<R>& table, std::integer_sequence<int, index...>) {
-    ((table.forward[std::size_t{index}] = forward<index + 1>), ...);
+    ((table.forward[std::size_t{index}] = forward<index + 1, R>), ...);
+    if constexpr (std::is_same_v<R, double>) {
+      table.join = join;
+      ((table.forward_high[std::size_t{index}] = forward<index + 1, HighHalf>), ...);
+    }
   }
   template <int width>
   static constexpr void fill_adjoint(TileKernels<R>& table) {
@@ -88,6 +93,12 @@ class TileLoops {
     Vector vector;
     __builtin_memcpy(&vector, from, sizeof vector);
     return vector;
+  }
+  [[gnu::always_inline]] static inline Vector load(const HighHalf* from) {
+    typename VectorOf<lanes, HighHalf>::type halves;
+    __builtin_memcpy(&halves, from, sizeof halves);
+    using Bits = typename VectorOf<lanes, std::uint64_t>::type;
+    return reinterpret_cast<Vector>(__builtin_convertvector(halves, Bits) << 32);
   }
   [[gnu::always_inline]] static inline void store(const Vector& vector, R* to) {
     __builtin_memcpy(to, &vector, sizeof vector);
@@ -153,7 +164,7 @@ class TileLoops {
     Index stride_, left_;
   };
 
-  static void join(Index count, const std::uint32_t* high, const std::int32_t* low, R* to) {
+  static void join(Index count, const HighHalf* high, const std::int32_t* low, R* to) {
     if (low != nullptr) {
       for (Index i = 0; i < count; ++i) to[i] = joined({high[i], low[i]});
     } else {
@@ -161,8 +172,8 @@ class TileLoops {
     }
   }
 
-  template <int width>
-  static void forward(const Tile<R>& A, const R* X, R* Y, const Ahead& ahead) {
+  template <int width, class Element>
+  static void forward(const Tile<Element>& A, const R* X, R* Y, const Ahead& ahead) {
     Vector y[at(width)][at(row_vectors)];
     unrolled<width>([&](auto j) __attribute__((always_inline)) {
       unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
@@ -171,7 +182,7 @@ class TileLoops {
     });
     Fetch fetch(ahead);
     Index due = 0;  // in fractions of a column
-    const R* a = A.begin;
+    const Element* a = A.begin;
     for (Index k = 0; k < A.cols; ++k, a += A.stride, X += width) {
       due += ahead.end - ahead.first;
       if (due >= A.cols) {

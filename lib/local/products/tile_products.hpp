@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -98,16 +99,19 @@ class ForwardTiles {
   }
 
   /// Whether a tile's columns pass by so fast that the processor's own prefetching keeps up.
-  bool is_fast() const { return order_.columns() < 6; }
+  bool is_fast(const Tile<R>&) const { return order_.columns() < 6; }
+  /// Twice as many take the same time to arrive.
+  bool is_fast(const Tile<HighHalf>&) const { return false; }
 
   /// Adds a tile's product to the slot's, or starts it if the tile is the first. Fetches what lies ahead.
-  void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
+  template <class Element>
+  void add(Index slot, const Tile<Element>& A, Index col, const Ahead<R>& ahead) {
     R* const sums = sums_.data() + slot * slot_size();
     if (col == 0) std::fill_n(sums, slot_size(), R(0));
     for (Index g = 0; g < order_.groups(); ++g)
-      kernels_.forward[at(order_.width(g) - 1)](A, X_.data() + order_.place(col, g),
-                                                sums + order_.begin(g) * kernels_.height,
-                                                share_of<R>(ahead, g, order_.groups()));
+      kernel_of<Element>(order_.width(g))(A, X_.data() + order_.place(col, g),
+                                          sums + order_.begin(g) * kernels_.height,
+                                          share_of<R>(ahead, g, order_.groups()));
   }
 
   /// Y ← α sums + β Y, for the rows Y of the slot's strip, and of the next slots' if there are more.
@@ -130,6 +134,15 @@ class ForwardTiles {
   }
 
  private:
+  template <class Element>
+  auto* kernel_of(int width) const {
+    if constexpr (std::is_same_v<Element, R>) {
+      return kernels_.forward[at(width - 1)];
+    } else {
+      return kernels_.forward_high[at(width - 1)];
+    }
+  }
+
   Index slot_size() const { return kernels_.height * order_.columns(); }
 
   /// Rows [row, row + count) of a group's columns, row by row. An element is its real columns, side by side.
@@ -160,6 +173,7 @@ class AdjointTiles {
   AdjointTiles(const TileKernels<R>& kernels, Index depth, Op op, Index cols, Index columns, Index slots,
                bool column_stable)
       : height_(kernels.height),
+        join_(kernels.join),
         kernels_(column_stable ? kernels.chains : kernels.adjoint),
         op_(op),
         depth_(depth),
@@ -190,11 +204,7 @@ class AdjointTiles {
 
   /// Adds the product with a tile of the slot's strip. Fetches what lies ahead.
   void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
-    const R* const Y = Y_.data() + slot * slot_size();
-    for (Index g = 0; g < order_.groups(); ++g)
-      kernels_.of_width(order_.width(g))
-          .kernel(A, Y + order_.begin(g) * height_, sums_.data() + order_.place(col, g),
-                  share_of<R>(ahead, g, order_.groups()));
+    multiply(slot, A, col, 0, ahead);
   }
 
   /// X ← α sums + β X, for these rows of X and the columns of the sums from `first` on.
@@ -218,7 +228,30 @@ class AdjointTiles {
     }
   }
 
+  /// The same with a tile of the high plane, a few columns of which are joined with zeros at a time: then the
+  /// processor joins the next ones while it multiplies.
+  void add(Index slot, const Tile<HighHalf>& A, Index col, const Ahead<R>& ahead) {
+    constexpr Index at_once = 4 * TileKernels<R>::unit, highest = 64;
+    alignas(64) R room[at(at_once * highest)];
+    const Index parts = (A.cols + at_once - 1) / at_once;
+    for (Index part = 0; part < parts; ++part) {
+      const Index first = part * at_once, cols = std::min(at_once, A.cols - first);
+      join_(height_ * cols, A.begin + first * height_, nullptr, room);
+      multiply(slot, {room, height_, cols}, col, first, share_of<R>(ahead, part, parts));
+    }
+  }
+
  private:
+  /// Adds the product with columns of the tile at `col`, from its column `first` on.
+  void multiply(Index slot, const Tile<R>& A, Index col, Index first, const Ahead<R>& ahead) {
+    const R* const Y = Y_.data() + slot * slot_size();
+    for (Index g = 0; g < order_.groups(); ++g)
+      kernels_.of_width(order_.width(g))
+          .kernel(A, Y + order_.begin(g) * height_,
+                  sums_.data() + order_.place(col, g) + first * order_.width(g),
+                  share_of<R>(ahead, g, order_.groups()));
+  }
+
   Index slot_size() const { return height_ * order_.columns(); }
 
   /// A complex element has two real rows and columns (real_parts.hpp). Two of its four numbers are side by
@@ -242,6 +275,7 @@ class AdjointTiles {
   }
 
   Index height_;
+  typename TileKernels<R>::Join* join_;
   const typename TileKernels<R>::AdjointTable& kernels_;
   Op op_;
   Index depth_;
@@ -292,7 +326,7 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
       for_each_tile(A, strips, {0, A.cols()},
                     [&](Index strip, Index col, const auto& tile, const auto& next) {
                       const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
-                      product.add(first_slot + k, tile, col, product.is_fast() && !Tiles::fetches ? Ahead<Real<T>>{} : next);
+                      product.add(first_slot + k, tile, col, product.is_fast(tile) ? Ahead<Real<T>>{} : next);
                       const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
                       if (is_last && col + A.depth() >= A.cols())
                         product.finish(first_slot, alpha, beta, Y.row_block(rows_of({strip - k, k + 1})));

@@ -231,6 +231,7 @@ OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<
   // All groups need one storage, since it decides whether there is one pass.
   const auto check = [&](Agreement& agreement) {
     agreement.on("the storage", name_of(options.storage)).on("column_stable", options.column_stable);
+    require_planes_possible<T>(options, *groups.own_grid()->backend());
     require_own_slices(groups, A);
   };
   if (groups.grid()->is_member()) {
