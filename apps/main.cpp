@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
       "75 a rank was lost, or a checkpoint was asked for; docs/errors.md says what to do.",
       {"GRIDLOPS_BENCH_"},
       {{"make-problem", "Writes A.npy, B.npy and X_true.npy of a test problem", define_make_problem},
+       {"compress", "Writes a matrix in tiles of low rank, with a certified error", define_compress},
        {"multiply", "Y = A X, or Y = A^H X", define_multiply},
        {"solve", "Solves A X = B, column by column: least squares, damped or not; Hermitian A; sparse X",
         define_solve},

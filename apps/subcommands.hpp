@@ -75,6 +75,7 @@ inline constexpr const char* matrix_help =
 // Each declares the options of one subcommand and returns its action (see Subcommand).
 
 Action define_make_problem(Options& options);
+Action define_compress(Options& options);
 Action define_multiply(Options& options);
 Action define_solve(Options& options);
 Action define_plan(Options& options);

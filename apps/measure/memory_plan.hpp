@@ -21,6 +21,7 @@ struct PlannedSolve {
   bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
        guarded = false;
   Layout matrix;
+  Index compressed_bytes = 0;  ///< of this rank, if the matrix is compressed
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;

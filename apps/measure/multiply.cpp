@@ -4,6 +4,7 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "measure/number_checks.hpp"
@@ -22,6 +23,7 @@ struct MultiplyArguments {
 
 struct Operands {
   MatrixHeader A, X;
+  bool is_compressed = false;  ///< A, by gridlops compress
 };
 
 /// If the product has NaN or infinity, returns a text that says which input has, too.
@@ -30,12 +32,16 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
                              const std::shared_ptr<const ProcessGrid>& grid, const Operands& files,
                              Algorithm algorithm, Measurements& measured) {
   Stopwatch clock;
-  DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
-  measured.setup_seconds += clock.lap();
-  read_matrix(arguments.product.matrix, files.A, A);
+  OperatorPtr<T> op;
+  if (files.is_compressed) {
+    op = read_compressed<T>(grid, arguments.product.matrix, files.A);
+  } else {
+    DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+    measured.setup_seconds += clock.lap();
+    read_matrix(arguments.product.matrix, files.A, A);
+    op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
+  }
   measured.read_seconds += clock.lap();
-
-  OperatorPtr<T> op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
   const Space from = arguments.adjoint ? op->range() : op->domain();
   const Space to = arguments.adjoint ? op->domain() : op->range();
   DistMatrix<T> X = allocate_matrix<T>(grid, from.layout(files.X.cols));
@@ -57,10 +63,10 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   measured.write_seconds = clock.lap();
   if (Y.rows() == 0 || Y.cols() == 0 || !find_non_finite(Y)) return {};
   op = nullptr;  // frees the memory to read A again
-  const std::string inputs =
-      non_finite_in_file<T>(arguments.input, files.X, grid, from.layout(files.X.cols)) +
-      non_finite_in_file<T>(arguments.product.matrix, files.A, grid,
-                            matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+  std::string inputs = non_finite_in_file<T>(arguments.input, files.X, grid, from.layout(files.X.cols));
+  if (!files.is_compressed)
+    inputs += non_finite_in_file<T>(arguments.product.matrix, files.A, grid,
+                                    matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
   return inputs.empty() ? "; no input does, so numbers left the range of their type" : inputs;
 }
 
@@ -87,11 +93,13 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   check_outputs(world,
                 {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
                 {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
-  const Operands files{read_matrix_header(world, common.matrix), read_matrix_header(world, arguments.input)};
+  const OperatorFile A = read_operator_header(world, common.matrix);
+  const Operands files{A.header, read_matrix_header(world, arguments.input), A.is_compressed};
   check_operand(common.matrix, files.A, arguments.input, files.X,
                 arguments.adjoint ? Fit{files.A.rows, "rows of A", "without --adjoint it would fit"}
                                   : Fit{files.A.cols, "columns of A", "with --adjoint it would fit"});
   const CommonType inputs_common = common_type({{common.matrix, files.A}, {arguments.input, files.X}});
+  require_fits(A, common.matrix, common.algorithm, inputs_common.type);
   measured.read_seconds = clock.lap();
 
   const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, inputs_common.type};
@@ -100,6 +108,7 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const Machine machine = read_machine(world, common.machine);
   const MachineModel model = model_of(machine, *ranks.comm);
   const auto algorithm_on = [&](GridShape on, const MachineModel& its_machine) {
+    if (A.is_compressed) return Algorithm::stationary_a;
     return common.algorithm == Algorithm::automatic ? choose_algorithm(shape, on, its_machine)
                                                     : common.algorithm;
   };

@@ -197,7 +197,7 @@ class SolveCommand {
   void check() const {
     const Solver solver = arguments_.solver;
     by_solver_.check(name_of(solver));
-    require_compatible(request_of(arguments_));
+    require_compatible(request_of(arguments_, false));
     if (variances_->count() > 0 && precondition_->count() > 0) {
       throw UsageError(
           "--variances and --precondition exclude each other: with scaled columns the estimates are those of "

@@ -7,6 +7,7 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
@@ -68,6 +69,7 @@ PlannedSolve plan_of(const SolveTask& task) {
           !task.arguments.variances.empty(),
           task.arguments.options.guard > 0,
           layout,
+          0,
           product->range(),
           op->range(),
           op->domain(),
@@ -229,6 +231,7 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
   std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(task.B.cols));
   if (task.X0)
     text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
+  if (task.is_compressed) return text;
   return text + non_finite_in_file<T>(arguments.product.matrix, task.A, task.grid, layout_of_matrix(task));
 }
 
@@ -237,20 +240,27 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   const SolveArguments& arguments = task.arguments;
   const auto& grid = task.grid;
   Stopwatch clock;
-  DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
-  measured.setup_seconds += clock.lap();
-  read_matrix(arguments.product.matrix, task.A, A);
-  measured.read_seconds += clock.lap();
-
-  // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
-  OperatorPtr<T> P =
-      is_scaled(arguments)
-          ? column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain())
-          : nullptr;
-  const double norm_A = arguments.bounds_errors() ? frobenius_norm(A) : 0;
+  OperatorPtr<T> P, product;
+  double norm_A = 0;
+  if (task.is_compressed) {
+    const CompressedMatrixPtr<T> compressed = read_compressed<T>(grid, arguments.product.matrix, task.A);
+    norm_A = (1 + compressed->report().error) * compressed->report().norm;
+    product = compressed;
+    measured.read_seconds += clock.lap();
+  } else {
+    DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
+    measured.setup_seconds += clock.lap();
+    read_matrix(arguments.product.matrix, task.A, A);
+    measured.read_seconds += clock.lap();
+    // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
+    if (is_scaled(arguments))
+      P = column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain());
+    if (arguments.bounds_errors()) norm_A = frobenius_norm(A);
+    product = make_product(task, std::move(A));
+  }
+  const Index compressed_bytes = task.is_compressed ? product->kept_bytes(Partition()) : 0;
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
-  OperatorPtr<T> product = make_product(task, std::move(A));
   OperatorPtr<T> matrix = arguments.verify_matrix ? product : nullptr;
   if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
   OperatorPtr<T> op = make_operator(task, product);
@@ -286,7 +296,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
   measured.predicted_part_seconds = times->median();
   note_bytes(task, *received, measured);
-  measured.planned_bytes = memory_of_rank(plan_of<T>(task), grid->my_row(), grid->my_col());
+  PlannedSolve plan = plan_of<T>(task);
+  plan.compressed_bytes = compressed_bytes;
+  measured.planned_bytes = memory_of_rank(plan, grid->my_row(), grid->my_col());
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
   if (arguments.bounds_errors()) {

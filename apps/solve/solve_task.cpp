@@ -17,6 +17,7 @@ namespace {
 /// The headers of A, B and the initial guess.
 struct InputHeaders {
   MatrixHeader A, B;
+  bool is_compressed = false;
   std::optional<MatrixHeader> X0;
 };
 
@@ -24,18 +25,19 @@ struct InputHeaders {
 InputHeaders read_headers(Communicator& world, const SolveArguments& arguments) {
   const std::string &matrix = arguments.product.matrix, &rhs = arguments.rhs, &initial = arguments.initial;
   constexpr const char* hint = "did you transpose A? Its transpose would fit";
-  const MatrixHeader A = read_matrix_header(world, matrix), B = read_matrix_header(world, rhs);
+  const auto [A, is_compressed] = read_operator_header(world, matrix);
+  const MatrixHeader B = read_matrix_header(world, rhs);
   check_operand(matrix, A, rhs, B, {A.rows, "rows of A", hint});
   if (const std::string refusal = shape_refusal(arguments.solver, A.rows, A.cols); !refusal.empty())
     throw InputError(fmt::format("{} is {}", matrix, refusal));
-  if (initial.empty()) return {A, B, {}};
+  if (initial.empty()) return {A, B, is_compressed, {}};
   const MatrixHeader X0 = read_matrix_header(world, initial);
   check_operand(matrix, A, initial, X0, {A.cols, "columns of A", hint});
   if (X0.cols != B.cols) {
     throw InputError(fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
                                  initial, X0.cols, rhs, B.cols));
   }
-  return {A, B, X0};
+  return {A, B, is_compressed, X0};
 }
 
 CommonType common_type_of(const SolveArguments& arguments, const InputHeaders& inputs) {
@@ -58,6 +60,19 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
                     unfinished, saved_fact(saved, "iteration")));
   }
   return saved;
+}
+
+/// Throws UsageError if the arguments ask for what needs the elements of a matrix, which is compressed.
+void require_plain(const SolveArguments& arguments) {
+  const char* option = arguments.precondition != "none"     ? "--precondition"
+                       : arguments.verify_matrix            ? "--verify-matrix"
+                       : arguments.dry_run                  ? "--dry-run"
+                       : arguments.one_pass.value_or(false) ? "--one-pass"
+                       : arguments.storage                  ? "--storage"
+                                                            : nullptr;
+  if (option != nullptr)
+    throw UsageError(fmt::format("{} is compressed, and {} is for matrices whose elements are there",
+                                 arguments.product.matrix, option));
 }
 
 /// The tolerances in a file, one for each column; empty without a file (collective over world).
@@ -85,8 +100,9 @@ std::string source_of_choices(Communicator& world, const SolveArguments& argumen
 }
 
 /// Like request_of(), but a restart with `--one-pass auto` continues in the way in which its run began.
-IterationRequest request_of(const SolveArguments& arguments, const CheckpointFacts& saved) {
-  IterationRequest asked = request_of(arguments);
+IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
+                            const CheckpointFacts& saved) {
+  IterationRequest asked = request_of(arguments, is_compressed);
   if (const std::string one_pass = saved_fact(saved, one_pass_fact); !asked.one_pass && !one_pass.empty())
     asked.one_pass = one_pass == "on";
   return asked;
@@ -94,12 +110,12 @@ IterationRequest request_of(const SolveArguments& arguments, const CheckpointFac
 
 /// The requested grid; else the grid of the run that a restart continues, if it has the same number of ranks;
 /// else the grid with the fastest iterations.
-GridShape grid_for(const SolveArguments& arguments, const CheckpointFacts& saved, const ProductShape& shape,
-                   const MachineModel& machine, int ranks) {
+GridShape grid_for(const SolveArguments& arguments, bool is_compressed, const CheckpointFacts& saved,
+                   const ProductShape& shape, const MachineModel& machine, int ranks) {
   if (arguments.product.grid) return *arguments.product.grid;
   if (const std::string fact = saved_fact(saved, grid_fact); !fact.empty())
     if (const GridShape grid = parse_grid_shape(fact); grid.size() == ranks) return grid;
-  const IterationRequest asked = request_of(arguments, saved);
+  const IterationRequest asked = request_of(arguments, is_compressed, saved);
   return choose_grid(ranks, [&](GridShape grid) {
     return iteration_seconds(plan_iteration(asked, shape, grid, machine), grid, machine);
   });
@@ -107,9 +123,10 @@ GridShape grid_for(const SolveArguments& arguments, const CheckpointFacts& saved
 
 /// The iteration of the run. A restart with `--storage auto` stores A like the run that it continues, if the
 /// algorithm is the same.
-PlannedIteration iteration_for(const SolveArguments& arguments, const CheckpointFacts& saved,
-                               const ProductShape& shape, GridShape grid, const MachineModel& machine) {
-  IterationRequest asked = request_of(arguments, saved);
+PlannedIteration iteration_for(const SolveArguments& arguments, bool is_compressed,
+                               const CheckpointFacts& saved, const ProductShape& shape, GridShape grid,
+                               const MachineModel& machine) {
+  IterationRequest asked = request_of(arguments, is_compressed, saved);
   const PlannedIteration planned = plan_iteration(asked, shape, grid, machine);
   const std::string storage = saved_fact(saved, storage_fact);
   if (asked.storage || storage.empty() || saved_fact(saved, algorithm_fact) != name_of(planned.algorithm))
@@ -123,6 +140,8 @@ PlannedIteration iteration_for(const SolveArguments& arguments, const Checkpoint
 SolveTask read_task(Communicator& world, const SolveArguments& given, const Ranks& ranks) {
   const InputHeaders inputs = read_headers(world, given);
   const CommonType common = common_type_of(given, inputs);
+  require_fits({inputs.A, inputs.is_compressed}, given.product.matrix, given.product.algorithm, common.type);
+  if (inputs.is_compressed) require_plain(given);
   const CheckpointFacts saved = read_saved(world, given.options.checkpoint.restart);
   const Sweep sweep = plan_sweep(world, given, inputs.B.cols);
   const std::vector<double> tolerances = read_tolerances(world, given.tolerances, sweep, inputs.B.cols);
@@ -130,13 +149,16 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
   const std::string choices = source_of_choices(world, given, saved, shape);
   const Machine machine = read_machine(world, given.product.machine);
   const MachineModel model = model_of(machine, *ranks.comm);
-  const auto grid = make_grid(ranks, grid_for(given, saved, shape, model, world.size()));
+  const auto grid =
+      make_grid(ranks, grid_for(given, inputs.is_compressed, saved, shape, model, world.size()));
   const MachineModel grid_model = with_shared_memory(model, *grid);
   const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);
-  const PlannedIteration iteration = iteration_for(arguments, saved, shape, grid->shape(), grid_model);
+  const PlannedIteration iteration =
+      iteration_for(arguments, inputs.is_compressed, saved, shape, grid->shape(), grid_model);
   const SolveTask task{.arguments = arguments,
                        .A = inputs.A,
                        .B = inputs.B,
+                       .is_compressed = inputs.is_compressed,
                        .X0 = inputs.X0,
                        .promotions = common.promotions,
                        .saved = saved,
@@ -154,15 +176,17 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
         *arguments.sigma_min, shape.rows, shape.cols));
   }
   require_same_options(task);
-  require_compatible(request_of(arguments, saved));  // with the values that a restart takes from its run
+  require_compatible(request_of(arguments, inputs.is_compressed,
+                                saved));  // with the values that a restart takes from its run
   return task;
 }
 
-IterationRequest request_of(const SolveArguments& arguments) {
+IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
+  const bool never_moves = arguments.needs_space() || is_compressed;
   return {.solver = arguments.solver,
-          .algorithm = arguments.needs_space() ? Algorithm::stationary_a : arguments.product.algorithm,
-          .one_pass = arguments.one_pass,
-          .storage = arguments.storage,
+          .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
+          .one_pass = is_compressed ? false : arguments.one_pass,
+          .storage = is_compressed ? Storage::columns : arguments.storage,
           .panel = arguments.product.panel,
           .batch = arguments.options.batch,
           .on_host = arguments.product.device == "cpu"};

@@ -19,6 +19,7 @@ namespace gridlops::program {
 struct SolveTask {
   SolveArguments arguments;  ///< with the algorithm and the panel width of the run that a restart continues
   MatrixHeader A, B;
+  bool is_compressed = false;  ///< A, by gridlops compress
   std::optional<MatrixHeader> X0;
   std::string promotions;  ///< lines about files whose elements become another type
   CheckpointFacts saved;   ///< of the run that a restart continues
@@ -36,7 +37,8 @@ struct SolveTask {
 /// world). Throws InputError or UsageError on all ranks, also if a restart has other options than its run.
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
 
-IterationRequest request_of(const SolveArguments& arguments);
+/// is_compressed: the matrix, which then has no other storage, algorithm or pass.
+IterationRequest request_of(const SolveArguments& arguments, bool is_compressed);
 Layout layout_of_matrix(const SolveTask& task);
 
 }  // namespace gridlops::program

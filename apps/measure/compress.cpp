@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
+#include "gridlops/compressed/spatial_order.hpp"
+#include "measure/report.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+struct CompressArguments {
+  std::string matrix, output, row_positions, col_positions;
+  std::optional<GridShape> grid;
+  CompressionOptions options;
+};
+
+/// The order of the stations whose positions are in a file; empty without a file (collective over world).
+std::vector<Index> order_of(Communicator& world, const std::string& file, const std::string& matrix,
+                            Index count, const char* lines) {
+  if (file.empty()) return {};
+  const MatrixHeader header = read_matrix_header(world, file);
+  if (header.rows != count || header.cols < 1 || header.cols > 3) {
+    throw InputError(
+        fmt::format("{} is {} x {}, but {} has {} {}, each of which needs one, two or three "
+                    "coordinates in a row of their own",
+                    file, header.rows, header.cols, matrix, count, lines));
+  }
+  const auto grid = make_grid(world, GridShape{1, world.size()});
+  DistMatrix<double> positions = allocate_matrix<double>(grid, replicated(header.rows, header.cols));
+  read_matrix(file, header, positions);
+  std::vector<double> points;
+  for (Index point = 0; point < header.rows; ++point)
+    for (Index axis = 0; axis < header.cols; ++axis) points.push_back(positions.local()(point, axis));
+  return hilbert_order(points.data(), header.rows, static_cast<int>(header.cols));
+}
+
+std::string text_of(const CompressArguments& arguments, const CompressionReport& report, double seconds) {
+  const auto mib = [](Index bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  const Index low_rank = report.tiles - report.dense_tiles - report.empty_tiles;
+  return fmt::format(
+      "{}: {:.3g} MiB instead of {:.3g}, {:.3g} times less; ||A - C|| = {:.2g} ||A||\n"
+      "{} tiles of low rank, {} as they are, {} empty; in {}\n",
+      arguments.output, mib(report.bytes), mib(report.dense_bytes),
+      static_cast<double>(report.dense_bytes) / static_cast<double>(std::max<Index>(report.bytes, 1)),
+      report.error, low_rank, report.dense_tiles, report.empty_tiles, duration_text(seconds));
+}
+
+ExitStatus compress_file(Communicator& world, CompressArguments arguments) {
+  const MatrixHeader header = read_matrix_header(world, arguments.matrix);
+  check_outputs(world,
+                {{"--matrix", arguments.matrix},
+                 {"--row-positions", arguments.row_positions},
+                 {"--col-positions", arguments.col_positions}},
+                {manifest_in("--output", arguments.output)});
+  CompressionOptions& options = arguments.options;
+  options.directory = arguments.output;
+  options.row_order = order_of(world, arguments.row_positions, arguments.matrix, header.rows, "rows");
+  options.col_order = order_of(world, arguments.col_positions, arguments.matrix, header.cols, "columns");
+  const auto grid = make_grid(world, arguments.grid);
+  run_on_grid(world, *grid, [&] {
+    with_scalar_type(header.type, [&]<Scalar T>() {
+      Stopwatch clock;
+      const auto compressed = compress<T>(grid, arguments.matrix, header, options);
+      if (grid->is_member() && grid->comm().rank() == 0)
+        print(text_of(arguments, compressed->report(), clock.lap()));
+    });
+  });
+  return ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_compress(Options& options) {
+  const auto arguments = std::make_shared<CompressArguments>();
+  options.text("--matrix", arguments->matrix, "A.npy", matrix_help)->required();
+  options.text("--output", arguments->output, "DIR", "Gets the compressed matrix; made if missing")
+      ->required();
+  options.number("--tolerance", arguments->options.tolerance, "T", 0,
+                 "The Frobenius norm of the error, relative to that of A: above 0, below 1 [0.001]");
+  options.whole("--tile", arguments->options.tile, "N", 1, "Rows and columns of a tile, at most [256]");
+  options.text("--row-positions", arguments->row_positions, "P.npy",
+               "Coordinates of the rows' stations, by which rows are ordered for tiles");
+  options.text("--col-positions", arguments->col_positions, "P.npy", "The same for columns");
+  options.parsed(
+      "--grid", [arguments](const std::string& text) { arguments->grid = parse_grid_shape(text); }, "PxQ",
+      "Process grid [near-square]");
+  options.examples(
+      {"mpirun -n 4 gridlops compress --matrix waves/A.npy --output compressed --row-positions "
+       "waves/row_positions.npy --col-positions waves/col_positions.npy"});
+  return [arguments](Communicator& world) { return compress_file(world, *arguments); };
+}
+
+}  // namespace gridlops::program
