@@ -33,14 +33,16 @@ struct ProductArguments {
 /// Many dampings in one solve.
 struct SweepArguments {
   std::string damps;            ///< a file, or FIRST:LAST:COUNT; empty: there is one damping
-  std::string way = "columns";  ///< or "space": all right-hand sides and dampings have one
+  std::string way = "columns";  ///< or "space": all right-hand sides and dampings have one; or "auto"
   DampingRule rule = DampingRule::none;
   std::optional<double> noise;
   std::string save = "all";  ///< or "chosen"
   std::string curve;
   Index space_dimension = 0;  ///< as SpaceOptions::max_dimension
 
-  bool in_space() const { return way == "space"; }
+  bool in_space() const { return way != "columns"; }
+  /// Whether the space may leave pairs of right-hand side and damping to the solver.
+  bool leaves_rest() const { return way == "auto"; }
 };
 
 struct SolveArguments {

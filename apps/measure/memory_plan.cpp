@@ -31,8 +31,9 @@ class RankPlan {
     const ProductShape& shape = plan_.shape;
     MemoryRow r{};
     r[matrix] = plan_.compressed_bytes > 0 ? plan_.compressed_bytes : block(plan_.matrix);
-    r[data] = block(plan_.range.layout(shape.nrhs));
-    r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1);
+    r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
+    r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1) +
+                  block(plan_.domain.layout(plan_.rest));
     r[vectors] = solver_workspace();
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
@@ -47,9 +48,11 @@ class RankPlan {
            size_of(plan_.shape.type);
   }
 
+  Index columns_at_a_time() const { return std::max(plan_.shape.nrhs, plan_.rest); }
+
   Index solver_workspace() const {
     return solver_workspace_bytes(
-        {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, plan_.shape.nrhs, plan_.batch,
+        {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, columns_at_a_time(), plan_.batch,
          plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled, plan_.guarded},
         row_, col_);
   }
@@ -57,7 +60,7 @@ class RankPlan {
   /// The memory of products with A and with Aᴴ, which share it; of normal products; and of redistributions,
   /// which follow a product whose result is kept.
   Index products_workspace() const {
-    const Index columns = largest_batch(plan_.range.layout(plan_.shape.nrhs).cols.partition, plan_.batch);
+    const Index columns = largest_batch(plan_.range.layout(columns_at_a_time()).cols.partition, plan_.batch);
     const auto larger = [](const RankCost& a, const RankCost& b) {
       return std::max(a.workspace_bytes, b.workspace_bytes);
     };

@@ -26,6 +26,8 @@ struct PlannedSolve {
   Space range, domain;  ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
+  Index rest =
+      0;  ///< the most columns that are solved at a time of what the space leaves; their B and X count, too
 };
 
 /// The bytes that the rank at (row, col) of the grid needs. The one at (0, 0) has the largest part of

@@ -76,8 +76,8 @@ void bind_solution_space(py::module_ native) {
   using Bound = SolutionSpace<T>;
   py::class_<Bound>(native, "SolutionSpace")
       .def(py::init([](const Operator<T>& A, const Matrix<T>& B, std::vector<double> damps,
-                       std::optional<double> tolerance, Index max_dimension, bool has_probe,
-                       const CheckpointOptions& checkpoint) {
+                       std::optional<double> tolerance, Index max_dimension, bool has_probe, bool limits_cost,
+                       double product_cost, const CheckpointOptions& checkpoint) {
         const auto signal_came = [] {
           const py::gil_scoped_acquire lock;
           if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -86,7 +86,8 @@ void bind_solution_space(py::module_ native) {
         const py::gil_scoped_release release;
         return std::make_unique<Bound>(
             A.ptr, B.matrix,
-            SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, signal_came, checkpoint});
+            SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, limits_cost, product_cost,
+                         signal_came, checkpoint});
       }))
       .def(py::init([](const Operator<T>& A, const std::string& directory) {
         const py::gil_scoped_release release;
@@ -102,6 +103,10 @@ void bind_solution_space(py::module_ native) {
              for (const DampingCurve& curve : space.curves(parse_rule(rule), per_column(noise)))
                curves.append(dict_of(curve));
              return curves;
+           })
+      .def("solve_rest",
+           [](Bound& space, const Matrix<T>& B, const SolveOptions& options) {
+             return report_of([&] { return space.solve_rest(B.matrix, options); });
            })
       .def("solve",
            [](const Bound& space, const Matrix<T>& B, Matrix<T>& X, const SolveOptions& options) {

@@ -111,11 +111,12 @@ class SolveCommand {
         "FILE|D1:D2:N",
         "solves with each of these dampings: a vector in a file, or N from D1 to D2 by equal ratios; B has "
         "one "
-        "column for all, or one for each; with --sweep space any number, each solved with all");
+        "column for all, or one for each; with --sweep space or auto any number, each solved with all");
     options
-        .choice("--sweep", sweep.way, words({"columns", "space"}),
+        .choice("--sweep", sweep.way, words({"columns", "space", "auto"}),
                 "columns: each of --damps is a column of the products; space: all right-hand sides share one "
-                "space, and each gets the damping that --choose takes for it [columns]")
+                "space, and each gets the damping that --choose takes for it; auto: the same, but the space "
+                "ends where it would cost more than columns, and cgls solves the rest [columns]")
         ->needs(damps);
     CLI::Option* choose = options.choice(
         "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),
@@ -127,14 +128,15 @@ class SolveCommand {
         .choice(
             "--save", sweep.save, words({"all", "chosen"}),
             "which solutions --output gets: a column for each of --damps, or the chosen one alone [all; with "
-            "--sweep space chosen]")
+            "--sweep space or auto chosen]")
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);
     options
-        .whole("--space-dimension", sweep.space_dimension, "N", 1,
-               "with --sweep space the most vectors that it has: columns that need more take iterations "
-               "[the columns of A]")
+        .whole(
+            "--space-dimension", sweep.space_dimension, "N", 1,
+            "with --sweep space or auto the most vectors that it has: columns that need more take iterations "
+            "[the columns of A]")
         ->needs(choose);
     choose->needs(damps);
     return damps;
@@ -177,9 +179,10 @@ class SolveCommand {
   void define_safety(Options& options) {
     SolveOptions& solver = arguments_.options;
     options.group("Checkpoints and checks");
-    CLI::Option* checkpoint = options.text("--checkpoint", solver.checkpoint.directory, "DIR",
-                                           "Saves the state there, with --sweep space the space, also when "
-                                           "SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
+    CLI::Option* checkpoint =
+        options.text("--checkpoint", solver.checkpoint.directory, "DIR",
+                     "Saves the state there, with --sweep space or auto the space, also when "
+                     "SIGUSR1, SIGTERM or Ctrl-C comes, which then ends the run");
     options
         .parsed(
             "--checkpoint-every",

@@ -74,7 +74,8 @@ PlannedSolve plan_of(const SolveTask& task) {
           op->range(),
           op->domain(),
           task.iteration.storage,
-          task.sweep.in_space ? space_at : std::function<Index(int, int)>()};
+          task.sweep.in_space ? space_at : std::function<Index(int, int)>(),
+          task.sweep.leaves_rest ? std::max(task.B.cols, std::ssize(task.sweep.damps)) : 0};
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -134,6 +135,7 @@ std::optional<SolutionSpace<T>> make_space(const SolveTask& task, const Operator
                            .tolerance = tolerance.one_or(0),
                            .max_dimension = arguments.sweep.space_dimension,
                            .has_probe = arguments.sweep.rule == DampingRule::gcv,
+                           .limits_cost = task.sweep.leaves_rest,
                            .checkpoint = checkpoint_options(task, 0)});
 }
 
@@ -152,6 +154,21 @@ class EndInSpace : public SolveObserver {
   std::string directory_;
 };
 
+/// What every solve of the task is asked for, without the damping. norm_A: ‖A‖_F, if errors are bounded.
+SolveOptions common_options(const SolveTask& task, double norm_A) {
+  SolveOptions options = task.arguments.options;
+  if (options.error > 0) {
+    options.sigma_min = task.arguments.sigma_min.value_or(0);
+    options.frobenius_norm = norm_A;
+  }
+  options.one_pass = task.iteration.one_pass;
+  if (task.sweep.in_space)
+    if (const std::string saved = std::exchange(options.checkpoint, {}).directory; !saved.empty())
+      options.observers.push_back(std::make_shared<EndInSpace>(saved));
+  options.observers.push_back(std::make_shared<IterationForSignals>());
+  return options;
+}
+
 /// P: the preconditioner, or null; space: the same; norm_A: ‖A‖_F, if errors are bounded; variances: their
 /// destination, or null. Completes the cost function.
 template <Scalar T>
@@ -160,25 +177,15 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                        DistMatrix<T>* variances, const std::shared_ptr<IterationTimes>& times,
                        bool shows_progress, CostFunction& cost) {
   const SolveArguments& arguments = task.arguments;
-  SolveOptions options = arguments.options;
+  SolveOptions options = common_options(task, norm_A);
   if (!task.sweep.in_space)
     cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
   options.damp = cost.damp;
   if (!task.tolerances.empty()) options.tolerance = task.tolerances;
-  if (options.error > 0) {
-    options.sigma_min = arguments.sigma_min.value_or(0);
-    options.frobenius_norm = norm_A;
-  }
   if (is_sparse(task)) options.lambda = cost.lambdas;
   options.initial_guess = task.X0.has_value();
-  options.one_pass = task.iteration.one_pass;
   options.record_history = !arguments.history.empty();
-  if (!task.sweep.in_space) {
-    options.checkpoint = checkpoint_options(task, options.damp.one_or(0));
-  } else if (const std::string saved = std::exchange(options.checkpoint, {}).directory; !saved.empty()) {
-    options.observers.push_back(std::make_shared<EndInSpace>(saved));
-  }
-  options.observers.push_back(std::make_shared<IterationForSignals>());
+  if (!task.sweep.in_space) options.checkpoint = checkpoint_options(task, options.damp.one_or(0));
   options.observers.push_back(times);
   std::shared_ptr<Nonzeros<T>> nonzeros;
   if (is_sparse(task) && !arguments.quiet) {
@@ -282,10 +289,12 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.read_seconds += clock.lap();
   const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
   measured.compute(*grid, [&] {
-    const std::optional<SolutionSpace<T>> space = make_space(task, op, B);
+    std::optional<SolutionSpace<T>> space = make_space(task, op, B);
     if (task.sweep.in_space) {
+      const SolveReport rest =
+          task.sweep.leaves_rest ? space->solve_rest(B, common_options(task, norm_A)) : SolveReport();
       solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0)),
-                      space->dimension(), space->products(), space->end()};
+                      space->dimension(), space->products(), space->end(), rest};
       solved.cost.damp = solved.space->damps();
     }
     solved.report = run_solver(task, op, P, space ? &*space : nullptr, norm_A, B, X,

@@ -59,10 +59,13 @@ Json json_of(const SpaceSweep& space, const Sweep& sweep) {
   Json chosen = Json::array();
   for (const DampingCurve& curve : space.curves)
     chosen.push_back(curve.chosen ? Json(*curve.chosen) : Json());
-  return {
-      {"dampings", sweep.damps.size()},
-      {"chosen", chosen},
-      {"space", {{"dimension", space.dimension}, {"products", space.products}, {"end", name_of(space.end)}}}};
+  Json of_space{{"dimension", space.dimension}, {"products", space.products}, {"end", name_of(space.end)}};
+  if (sweep.leaves_rest) {
+    Index products = 0;
+    for (const ColumnReport& pair : space.rest.columns) products += 2 * pair.iterations;
+    of_space["rest"] = {{"pairs", space.rest.columns.size()}, {"products", products}};
+  }
+  return {{"dampings", sweep.damps.size()}, {"chosen", chosen}, {"space", of_space}};
 }
 
 /// The computed figures, and each column's damping, merit and tolerance.

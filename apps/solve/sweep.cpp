@@ -110,14 +110,15 @@ void check_sweep(const SolveArguments& arguments) {
   if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
   if (!arguments.sweep.in_space() && arguments.sweep.space_dimension > 0)
-    throw UsageError("--space-dimension needs --sweep space, which makes the space");
+    throw UsageError("--space-dimension needs --sweep space or auto, which make a space");
   if (arguments.sweep.in_space() && rule == DampingRule::none)
-    throw UsageError("--sweep space needs --choose: X has one solution for each right-hand side");
+    throw UsageError(fmt::format("--sweep {} needs --choose: X has one solution for each right-hand side",
+                                 arguments.sweep.way));
 }
 
 void check_space(const SolveArguments& arguments) {
   if (!arguments.needs_space()) return;
-  const char* const asked = arguments.sweep.in_space() ? "--sweep space" : "--space";
+  const std::string asked = arguments.sweep.in_space() ? "--sweep " + arguments.sweep.way : "--space";
   if (arguments.solver != Solver::cgls)
     throw UsageError(fmt::format("{} is for cgls, not for {}", asked, name_of(arguments.solver)));
   const Algorithm algorithm = arguments.product.algorithm;
@@ -145,6 +146,7 @@ Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrh
   const auto range = damping_range(asked.damps);
   sweep.damps = range ? *range : read_vector(world, asked.damps, "a damping", "dampings");
   sweep.in_space = asked.in_space();
+  sweep.leaves_rest = asked.leaves_rest();
   if (sweep.in_space) return sweep;
   const auto count = static_cast<Index>(sweep.damps.size());
   if (nrhs != 1 && nrhs != count) {
@@ -255,16 +257,33 @@ void write_curve(Communicator& world, const std::string& path, const DampingCurv
   write_on_root(world, path, [&] { return heading_of(curve.rule) + rows_of(curve, ""); });
 }
 
+namespace {
+
+/// What --sweep auto left to the solver, and why; empty otherwise.
+std::string rest_text(const SolveArguments& arguments, const SpaceSweep& space) {
+  if (!arguments.sweep.leaves_rest()) return "";
+  const std::size_t pairs = space.rest.columns.size();
+  if (pairs == 0) return "it has the solutions of all pairs of right-hand side and damping\n";
+  return fmt::format(
+      "{}cgls solved the other {} pairs of right-hand side and damping, in {} iterations at most\n",
+      space.end == SpaceEnd::cost_limit
+          ? "a step more would have cost more than cgls of all pairs after as many iterations; "
+          : "",
+      pairs, space.rest.iterations);
+}
+
+}  // namespace
+
 void tell_space(Communicator& world, const SolveArguments& arguments, const SpaceSweep& space) {
   if (world.rank() == 0) {
     std::vector<double> damps = space.damps();
     std::sort(damps.begin(), damps.end());
     if (!arguments.quiet && !damps.empty())
       print(
-          fmt::format("one space of {} vectors, from products with {} columns: {}\n"
+          fmt::format("one space of {} vectors, from products with {} columns: {}\n{}"
                       "dampings chosen by {}: from {:.4g} to {:.4g}, half of them at most {:.4g}\n",
-                      space.dimension, space.products, name_of(space.end), name_of(arguments.sweep.rule),
-                      damps.front(), damps.back(), damps[damps.size() / 2]));
+                      space.dimension, space.products, name_of(space.end), rest_text(arguments, space),
+                      name_of(arguments.sweep.rule), damps.front(), damps.back(), damps[damps.size() / 2]));
     if (const std::vector<Index> without = space.without_choice(); !without.empty())
       warn(fmt::format(
           "no damping was chosen for {} of {} right-hand sides, which have the smallest; the first is "

@@ -17,6 +17,7 @@ namespace gridlops::program {
 struct Sweep {
   std::vector<double> damps;  ///< empty: there is no sweep, and all columns are those of the file
   bool in_space = false;      ///< all columns of the file are solved in one space, with all dampings
+  bool leaves_rest = false;   ///< the space may leave some, which the solver then solves
   bool copies = false;        ///< all columns are copies of one right-hand side
   bool has_probes = false;
 
@@ -32,6 +33,7 @@ struct SpaceSweep {
   std::vector<DampingCurve> curves;  ///< of each right-hand side
   Index dimension = 0, products = 0;
   SpaceEnd end = SpaceEnd::converged;
+  SolveReport rest{};  ///< of the pairs of right-hand side and damping that the space left
 
   /// The chosen damping of each right-hand side; the smallest if none was chosen.
   std::vector<double> damps() const;

@@ -274,6 +274,15 @@ def check_space(suite, full):
         suite.close(np.array([float(row["x_norm"]) for row in rows]).reshape(3, 15), np.array([np.linalg.norm(x, axis=0) for x in of_all]),
                     bound * np.abs(X).max() * 10, "norms", name)
         suite.check([k for k, row in enumerate(rows) if row["chosen"] == "1"] == [k + 15 * j for j, k in enumerate(expected)], "chosen in the curves")
+        # The same from a space that ends where it would cost more than its columns.
+        run = suite.run(*problem.words("X_auto.npy", "--damps", f"{damps[0]}:1:15", "--sweep", "auto", "--choose", "discrepancy", "--noise", noise, "--report",
+                                       "r.json", "--grid", f"{grid[0]}x{grid[1]}"), ranks=ranks)
+        if suite.succeeded(run):
+            found = suite.report("r.json", "solve", ranks, grid)["sweep"]
+            suite.close(np.load(suite.folder / "X_auto.npy"), X, bound * np.abs(X).max(), "solutions of auto", name)
+            suite.check(found["chosen"] == expected and found["space"]["end"] in ("converged", "complete", "cost_limit")
+                        and (found["space"]["rest"]["pairs"] > 0) == (found["space"]["end"] == "cost_limit"), "choices of auto", found, expected)
+            suite.check("pairs of right-hand side and damping" in run.output, "summary", run.output)
     check_saved_space(suite, problem, ranks, noise)
     # Nothing to choose for any: the smallest D is taken, and the status says so.
     run = suite.run(*problem.words("X.npy", "--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", "1e-9", "--report", "r.json"))
@@ -290,6 +299,17 @@ def check_space(suite, full):
     if suite.succeeded(run, status=1):
         found = suite.report("r.json", "solve", 1, (1, 1))["sweep"]["space"]
         suite.check(found["end"] == "dimension_limit" and found["dimension"] <= 6, "limit", found)
+    # cgls solves those that the limit leaves, so the curves are complete.
+    of_all = [problem.solutions(DAMPS, np.repeat(problem.b[:, j:j + 1], 15, 1)) for j in range(3)]
+    run = suite.run(*["auto" if word == "space" else word for word in words], "--curve", "curve.csv")
+    if suite.succeeded(run):
+        found = suite.report("r.json", "solve", 1, (1, 1))["sweep"]["space"]
+        suite.check(found["end"] in ("dimension_limit", "cost_limit") and found["dimension"] <= 6 and 0 < found["rest"]["pairs"] <= 45
+                    and found["rest"]["products"] > 0 and f"cgls solved the other {found['rest']['pairs']} pairs" in run.output, "rest", found, run.output)
+        with open(suite.folder / "curve.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        suite.close(np.array([float(row["x_norm"]) for row in rows]).reshape(3, 15), np.array([np.linalg.norm(x, axis=0) for x in of_all]), 1e-5, "curves of auto")
+        suite.check(all(row["reason"] == "converged" for row in rows), "verdicts of auto")
     run = suite.run(*words, "--dry-run")
     # V has 6 vectors and a block of 3, in a buffer of 33; U and its candidate 3 each; then small matrices and a panel.
     columns, item = 3, problem.A.dtype.itemsize
@@ -301,6 +321,8 @@ def check_space(suite, full):
     suite.check(run.status == 2 and "--space-dimension needs --sweep space" in run.errors, run.status, run.errors)
     run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "space"))
     suite.check(run.status == 2 and "--sweep space needs --choose" in run.errors, run.status, run.errors)
+    run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "auto", "--choose", "lcurve", "--batch", "1"))
+    suite.check(run.status == 2 and "--sweep auto and --batch exclude each other" in run.errors, run.status, run.errors)
 
 
 def check_tolerances(suite):

@@ -239,6 +239,13 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings(folder):
         assert report["reasons"] == ["converged"] * 2 and (found is None or np.array_equal(same, found)), report
         more = gl.SolutionSpace(op, B, [0.05, *damps], tolerance=tolerance, gcv=True, checkpoint=folder / name, restart=folder / name)
         assert more.dimension >= space.dimension and more.end in ("converged", "complete") and len(more.curves()[0]["damps"] if more.curves() else damps) >= len(damps)
+        cheap = gl.SolutionSpace(op, B, damps, tolerance=tolerance, gcv=True, limits_cost=True, product_cost=1e-3)
+        report = cheap.solve_rest(B, max_iterations=1000)
+        assert cheap.end == "cost_limit" and cheap.dimension < space.dimension and len(report["reasons"]) > 0 and set(report["reasons"]) <= {"converged", "stagnated"}
+        assert all(np.allclose(curve["residual_norms"], residuals[:, j], atol=100 * tolerance * np.linalg.norm(b[:, j])) and (curve["chosen"] == curves[j]["chosen"] or name == "complex64")
+                   for j, curve in enumerate(cheap.curves("gcv")))
+        assert gl.SolutionSpace(op, B, damps, tolerance=tolerance, gcv=True, limits_cost=True, product_cost=1e9).dimension == space.dimension
+        expect_error(gl.UsageError, lambda: cheap.solve_rest(B, damp=0.1), "those of the space")
         expect_error(gl.InputError, lambda: gl.SolutionSpace(op, B, damps, restart=folder / name), "probe")
         expect_error(gl.OutputError, lambda: space.save(folder / name), "names what an earlier run saved")
         expect_error(gl.InputError, lambda: gl.SolutionSpace.load(op, folder / "none"), "holds no checkpoint")

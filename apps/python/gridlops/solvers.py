@@ -221,7 +221,7 @@ _ELSEWHERE = {**dict.fromkeys(("niter", "maxiter", "iter_lim", "itnlim", "iiter"
               "x": "x0", "conlim": "condition_limit", "threshkind": "threshold"}
 
 
-def _options(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOptions:
+def options_with(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOptions:
     names = [each.name for each in fields(SolveOptions)]
     for name in changes:
         if name not in names:
@@ -261,7 +261,7 @@ def solved(A: Operator, B: Columns, x0: Columns | None, out: Matrix | None, opti
     def solution(B: Matrix) -> Matrix:
         nonlocal report
         X = _solution(A, B, x0, out)
-        report = SolveReport(solve_by(functions_for(A.dtype), B.native, X.native, _options(options, changes).native(x0 is not None)))
+        report = SolveReport(solve_by(functions_for(A.dtype), B.native, X.native, options_with(options, changes).native(x0 is not None)))
         return X
 
     report = SolveReport()

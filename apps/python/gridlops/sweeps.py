@@ -13,7 +13,7 @@ from . import _native
 from .matrices import Matrix, PerColumn, functions_for, require_matrix, same_type
 from .operators import Operator
 from .reports import SolveReport
-from .solvers import Columns, SolveOptions, solved
+from .solvers import Columns, SolveOptions, options_with, solved
 
 
 class DampingCurve(TypedDict):
@@ -60,6 +60,10 @@ class SolutionSpace:
     :func:`cgls`), or with ``max_dimension`` vectors (0: no limit). It keeps them, and a block of r more. ``gcv=True`` also solves for
     :func:`gcv_probe`. The columns of A's spaces must be uncut ("stationary-a"). On one rank B may be a whole array.
 
+    With ``limits_cost`` it ends before it has taken more multiplications than :func:`cgls` would for all pairs of
+    right-hand side and damping, and :meth:`solve_rest` solves those that it left. ``product_cost``: the multiplications of a product
+    with one column, unless A is dense.
+
     ``checkpoint`` names a directory where the space is saved every so many steps or seconds while it grows, and at its
     end; with ``restart``, it goes on from one that was saved for the same A and B, to other dampings, too. ::
 
@@ -69,7 +73,7 @@ class SolutionSpace:
     """
 
     def __init__(self, A: Operator, B: Columns, damps: Sequence[float] | npt.NDArray[np.float64], *, tolerance: float | None = None,
-                 max_dimension: int = 0, gcv: bool = False, checkpoint: str | os.PathLike[str] = "", checkpoint_steps: int = 0,
+                 max_dimension: int = 0, gcv: bool = False, limits_cost: bool = False, product_cost: float = 0, checkpoint: str | os.PathLike[str] = "", checkpoint_steps: int = 0,
                  checkpoint_seconds: float = 0, restart: str | os.PathLike[str] = "") -> None:
         data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
         require_matrix("the right-hand sides", data)
@@ -77,7 +81,8 @@ class SolutionSpace:
         saving = SolveOptions(checkpoint=os.fspath(checkpoint), checkpoint_iterations=checkpoint_steps,
                               checkpoint_seconds=checkpoint_seconds, restart=os.fspath(restart))
         self._native = functions_for(A.dtype).SolutionSpace(A.native, same_type(A, data).native, [float(damp) for damp in damps],
-                                                            tolerance, max_dimension, gcv, saving.native(False).checkpoint)
+                                                            tolerance, max_dimension, gcv, limits_cost, product_cost,
+                                                            saving.native(False).checkpoint)
 
     @classmethod
     def load(cls, A: Operator, directory: str | os.PathLike[str]) -> SolutionSpace:
@@ -109,7 +114,7 @@ class SolutionSpace:
 
     @property
     def end(self) -> str:
-        """Why it has this dimension: "converged", "complete" (A leads no further), "dimension_limit" or "non_finite"."""
+        """Why it has this dimension: "converged", "complete" (A leads no further), "dimension_limit", "cost_limit" or "non_finite"."""
         return str(self._native.end)
 
     def curves(self, rule: str = "lcurve", noise: PerColumn = 0) -> list[DampingCurve]:
@@ -118,6 +123,14 @@ class SolutionSpace:
         Norms are those of the space's small problems; no product with A confirms them. "gcv" needs ``gcv=True``.
         """
         return [_with_arrays(curve) for curve in self._native.curves(rule, noise)]
+
+    def solve_rest(self, B: Columns, *, options: SolveOptions | None = None, **changes: Any) -> SolveReport:
+        """Solves the pairs of right-hand side and damping that the space has not, and reports on them. Collective.
+
+        This is :func:`cgls` from the x in the space. :meth:`curves` then has its norms and verdicts.
+        """
+        data = self._operator.range.whole_on_one_rank(B, self._operator.dtype) if isinstance(B, np.ndarray) else B
+        return SolveReport(self._native.solve_rest(same_type(self._operator, data).native, options_with(options, changes).native(False)))
 
     def solve(self, B: Columns, damp: PerColumn, *, out: Matrix | None = None, options: SolveOptions | None = None,
               **changes: Any) -> tuple[Any, SolveReport]:

@@ -22,6 +22,13 @@ struct SpaceOptions {
   std::optional<double> tolerance{};  ///< T, as of cgls(); if unset, what cgls() takes
   Index max_dimension = 0;            ///< the most vectors that solutions are made of; 0: the columns of A
   bool has_probe = false;             ///< for DampingRule::gcv: solves for gcv_probe(), too
+  /// Ends the space before it takes more multiplications than cgls() of all pairs of a right-hand side and D
+  /// would. Its iterations are counted in the small problem after each step that they do not pay for. They
+  /// are those with A while they are no more than the steps, and an estimate from then on. What is counted
+  /// are multiplications and not seconds, so that bits depend on no clock. A restart counts anew.
+  bool limits_cost = false;
+  /// For that: the multiplications of a product of A with one column. 0: rows × columns of A.
+  double product_cost = 0;
   /// Called on every rank before each step. If it returns true on any, the space ends with what it has; if it
   /// throws on one rank, all throw. Empty: none.
   std::function<bool()> stops{};
@@ -36,6 +43,7 @@ enum class SpaceEnd {
   converged,        ///< it has the solutions, to the tolerance or to rounding
   complete,         ///< A and Aᴴ lead no further: it has the solutions
   dimension_limit,  ///< SpaceOptions::max_dimension
+  cost_limit,       ///< SpaceOptions::limits_cost
   user_stop,        ///< SpaceOptions::stops asked for it, or it was saved before its end
   non_finite        ///< numbers left the range of their type, or A or B has NaN or infinity
 };
@@ -83,10 +91,19 @@ class GRIDLOPS_EXPORT SolutionSpace {
 
   /// The curve of each right-hand side over the dampings, with the choice of the rule. The norms are those of
   /// the projected problems: no product with A confirms them. A point is converged if its gradient is at most
-  /// T/2·‖Aᴴb‖, or as small as rounding allows, and at the iteration limit otherwise. noise: of each
+  /// T/2·‖Aᴴb‖, or as small as rounding allows, and at the iteration limit otherwise; those of solve_rest()
+  /// are as cgls() left them. noise: of each
   /// right-hand side, for DampingRule::discrepancy. Not collective; empty on idle ranks. Throws UsageError
   /// for gcv without SpaceOptions::has_probe, and ShapeError if there is neither one noise nor one for each.
   std::vector<DampingCurve> curves(DampingRule rule = DampingRule::lcurve, const PerColumn& noise = 0) const;
+
+  /// Solves the pairs of a right-hand side of that B, or the probe, and a D that the space has not solved
+  /// (collective over the grid): cgls() from the x in the space, with as many columns at a time as there are
+  /// right-hand sides, or dampings if those are more. curves() then has their norms and verdicts, but save()
+  /// does not keep them. The report has a column for each pair, and no history. Throws UsageError on all
+  /// ranks if B is not that B, or the options have a damping, a guess, a checkpoint, or tolerances of
+  /// columns.
+  SolveReport solve_rest(const ConstDistMatrix<T>& B, SolveOptions options);
 
   /// Solves for the B of the constructor with options.damp, one D or one for each column, of SpaceOptions or
   /// others (collective over the grid): cgls() from the solution in the space. Norms and verdicts are thus

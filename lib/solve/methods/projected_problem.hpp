@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/numbers.hpp"
@@ -96,6 +97,36 @@ class ProjectedProblem {
     return joined(substitute(R, std::move(z)));
   }
 
+  /// The iterations of CGLS for one column of β until the gradient is no longer than this, but `most` at
+  /// most. CGLS with A takes as many if they are no more than the steps, and otherwise, by experience, no
+  /// fewer.
+  Index cgls_iterations(Index column, double damp, double gradient, Index most) const {
+    std::vector<Small> x, r;
+    for (const Small& K : K_) x.push_back(Small(K.cols(), 1));
+    r.push_back(Small(beta_.rows(), 1));
+    std::copy_n(beta_.column(column), beta_.rows(), r.front().column(0));
+    for (const Small& K : K_) r.push_back(Small(K.rows(), 1));
+    std::vector<Small> s = adjoint_applied(r), p = s;
+    double gamma = norm_squared(s);
+    Index iterations = 0;
+    while (iterations < most && std::sqrt(gamma) > gradient) {
+      const std::vector<Small> q = applied(p);
+      const double alpha = gamma / (norm_squared(q) + damp * damp * norm_squared(p));
+      add(alpha, p, x);
+      add(-alpha, q, r);
+      s = adjoint_applied(r);
+      add(-damp * damp, x, s);
+      const double before = std::exchange(gamma, norm_squared(s));
+      for (std::size_t i = 0; i < p.size(); ++i) {  // p = s + (γ/γ₋) p
+        Small next = s[i];
+        add(gamma / before, p[i], next);
+        p[i] = std::move(next);
+      }
+      ++iterations;
+    }
+    return iterations;
+  }
+
  private:
   /// A block of the factor R of [B; D·I], ρᵢ and θᵢ₊₁ beside it, and of QᴴE₁β.
   struct Step {
@@ -134,9 +165,18 @@ class ProjectedProblem {
     return all;
   }
 
-  static void subtract(const Small& A, Small& B) {
+  static void add(double a, const Small& A, Small& B) {
     for (Index j = 0; j < B.cols(); ++j)
-      for (Index i = 0; i < B.rows(); ++i) B(i, j) -= A(i, j);
+      for (Index i = 0; i < B.rows(); ++i) B(i, j) += a * A(i, j);
+  }
+  static void subtract(const Small& A, Small& B) { add(-1, A, B); }
+  static void add(double a, const std::vector<Small>& x, std::vector<Small>& y) {
+    for (std::size_t i = 0; i < y.size(); ++i) add(a, x[i], y[i]);
+  }
+  static double norm_squared(const std::vector<Small>& x) {
+    double sum = 0;
+    for (const Small& block : x) sum += block.column_norm_squared(0);
+    return sum;
   }
 
   /// The squared lengths of the columns of E₁β − B y, whose blocks are β − L₁ᴴ y₁ and −Kᵢ yᵢ − Lᵢ₊₁ᴴ yᵢ₊₁.
@@ -149,6 +189,32 @@ class ProjectedProblem {
       for (Index j = 0; j < part.cols(); ++j) squares[at(j)] += part.column_norm_squared(j);
     }
     return squares;
+  }
+
+  /// B y.
+  std::vector<Small> applied(const std::vector<Small>& y) const {
+    std::vector<Small> u;
+    for (std::size_t i = 0; i <= y.size(); ++i) {
+      if (i < y.size()) u.push_back(product(adjoint(L_[i]), y[i]));
+      if (i == 0) continue;
+      const Small of_last = product(K_[i - 1], y[i - 1]);
+      if (i < y.size()) {
+        add(1, of_last, u.back());
+      } else {
+        u.push_back(of_last);
+      }
+    }
+    return u;
+  }
+
+  /// Bᴴ u.
+  std::vector<Small> adjoint_applied(const std::vector<Small>& u) const {
+    std::vector<Small> y;
+    for (std::size_t i = 0; i < K_.size(); ++i) {
+      y.push_back(product(L_[i], u[i]));
+      add(1, product(adjoint(K_[i]), u[i + 1]), y.back());
+    }
+    return y;
   }
 
   Small beta_;

@@ -37,6 +37,8 @@ GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, con
     agreement.on("the tolerance", tolerance_)
         .on("the largest dimension", options.max_dimension)
         .on("the probe", options.has_probe)
+        .on("the limit of cost", options.limits_cost)
+        .on("the cost of a product", options.product_cost)
         .on("who stops it", options.stops ? "the caller" : "nobody");
     describe_options(agreement, saving);
     for (const double damp : options.damps) agreement.on("a damping", damp);
@@ -50,6 +52,9 @@ GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, con
                         tolerance_, "; it must be a finite number ≥ 0");
     require<UsageError>(options.max_dimension >= 0, "SolutionSpace: max_dimension is ", options.max_dimension,
                         "; it must be ≥ 0");
+    require<UsageError>(options.product_cost >= 0 && std::isfinite(options.product_cost),
+                        "SolutionSpace: the cost of a product is ", options.product_cost,
+                        "; it must be a finite number ≥ 0");
     check_options(saving);
   });
   if (!B.grid()->is_member()) return;
@@ -128,8 +133,8 @@ void GrowingSpace<T>::grow() {
   while (!end) {
     if (is_solved(scalars, watched)) {
       evaluate();
-      if (const std::optional<double> unsolved = unsolved_damp()) {
-        watched = *unsolved;
+      if (const std::vector<std::size_t> rest = unsolved(); !rest.empty()) {
+        watched = options_.damps[rest.front() / at(columns())];
         scalars = projected().factored(watched, smallest());
       } else {
         end_ = SpaceEnd::converged;
@@ -148,6 +153,7 @@ std::optional<SpaceEnd> GrowingSpace<T>::step(BlockScalars<S>& scalars) {
   using Step = typename BlockBidiagonalisation<T>::Step;
   if (options_.max_dimension > 0 && projected().dimension() + blocks_.next_width() > options_.max_dimension)
     return SpaceEnd::dimension_limit;
+  if (options_.limits_cost && !pays()) return SpaceEnd::cost_limit;
   if (answer_requests()) return SpaceEnd::user_stop;
   const Step step = blocks_.grow();
   if (step == Step::complete) return SpaceEnd::complete;
@@ -202,17 +208,67 @@ bool GrowingSpace<T>::is_solved(const BlockScalars<S>& scalars, double damp) con
 }
 
 template <Scalar T>
-std::optional<double> GrowingSpace<T>::unsolved_damp() const {
-  std::size_t place = 0;
-  for (const double damp : options_.damps)
-    for (Index j = 0; j < columns(); ++j, ++place)
-      if (!is_solved(j, damp, std::hypot(norms_.residual[place], damp * norms_.x[place]),
-                     norms_.gradient[place]))
-        return damp;
-  return std::nullopt;
+std::vector<std::size_t> GrowingSpace<T>::unsolved() const {
+  std::vector<std::size_t> places;
+  for (std::size_t place = 0; place < pairs_.reason.size(); ++place)
+    if (!gridlops::is_solved(pairs_.reason[place])) places.push_back(place);
+  return places;
 }
 
-/// Computes the norms for all D, each on one rank.
+/// Whether a step more leaves the space no dearer than CGLS of all pairs. Of these, nothing is known before
+/// the first step.
+template <Scalar T>
+bool GrowingSpace<T>::pays() {
+  cost_ += cost_of_step();
+  if (cost_ > affordable_ && projected().steps() > 0) affordable_ = cost_of_cgls();
+  return projected().steps() == 0 || cost_ <= affordable_;
+}
+
+/// The multiplications on a rank of CGLS of all pairs, as far as the small problem shows them: those of one
+/// column for each D, another for another D, stand for all. No D counts for more than four times the cost of
+/// the space, which is enough for the space to go on.
+template <Scalar T>
+double GrowingSpace<T>::cost_of_cgls() const {
+  std::vector<Index> unknown;  // columns that CGLS solves by iterations
+  for (Index j = 0; j < columns(); ++j)
+    if (references_[at(j)] > 0 && std::isfinite(references_[at(j)])) unknown.push_back(j);
+  if (unknown.empty()) return 0;
+  const double of_iteration = 2 * cost_of_product() / comm().size() * static_cast<double>(unknown.size());
+  const auto most = static_cast<Index>(std::min(std::ceil(4 * cost_ / of_iteration), 1e9));
+  std::vector<double> iterations{0};
+  FailureScope failures;
+  failures.run([&] {
+    for (std::size_t d = at(comm().rank()); d < options_.damps.size(); d += at(comm().size())) {
+      const Index column = unknown[d % unknown.size()];
+      iterations[0] += static_cast<double>(
+          projected().cgls_iterations(column, options_.damps[d], tolerance_ * references_[at(column)], most));
+    }
+  });
+  failures.reduce(comm(), iterations);
+  return iterations[0] * of_iteration;
+}
+
+/// The multiplications on a rank in a step with blocks of w columns: the products; the orthogonalisation of
+/// V, against all of itself once; that of the blocks, and what they were made of; and the small problems.
+template <Scalar T>
+double GrowingSpace<T>::cost_of_step() const {
+  // How much longer one in the loops of small problems takes than one in a product of matrices.
+  constexpr double slowness = 5;
+  const auto w = static_cast<double>(blocks_.next_width()),
+             kept = static_cast<double>(projected().dimension()) + w;
+  const auto m = static_cast<double>(A_->rows()), n = static_cast<double>(A_->cols());
+  const double shared = 2 * w * cost_of_product() + 2 * n * kept * w + 5 * (m + n) * w * w;
+  const double of_small = 35 * w * w * w * slowness;
+  return of_small + (shared + of_small * static_cast<double>(options_.damps.size())) / comm().size();
+}
+
+template <Scalar T>
+double GrowingSpace<T>::cost_of_product() const {
+  return options_.product_cost > 0 ? options_.product_cost
+                                   : static_cast<double>(A_->rows()) * static_cast<double>(A_->cols());
+}
+
+/// Computes the norms of all pairs, each D on one rank.
 template <Scalar T>
 void GrowingSpace<T>::evaluate() {
   const std::size_t each = at(columns()), all = options_.damps.size() * each;
@@ -233,7 +289,15 @@ void GrowingSpace<T>::evaluate() {
     const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(k * all);
     return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(all));
   };
-  norms_ = {part(0), part(1), part(2)};
+  pairs_ = {part(0), part(1), part(2), {}};
+  for (std::size_t place = 0; place < all; ++place) {
+    const double damp = options_.damps[place / each];
+    pairs_.reason.push_back(is_solved(static_cast<Index>(place % each), damp,
+                                      std::hypot(pairs_.residual[place], damp * pairs_.x[place]),
+                                      pairs_.gradient[place])
+                                ? StopReason::converged
+                                : StopReason::iteration_limit);
+  }
 }
 
 /// What it is, for a checkpoint's manifest.

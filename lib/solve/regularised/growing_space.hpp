@@ -25,9 +25,11 @@ class GrowingSpace {
   /// Collective over the grid.
   void save(const std::string& directory);
 
-  /// The norms of x, of the residual and of the gradient for each D and column, D by D.
-  struct Norms {
+  /// The norms of x, of the residual and of the gradient, and whether x is solved, for each pair of D and
+  /// column, D by D.
+  struct Pairs {
     std::vector<double> x, residual, gradient;
+    std::vector<StopReason> reason;
   };
 
   const OperatorPtr<T>& A() const { return A_; }
@@ -37,14 +39,15 @@ class GrowingSpace {
   bool has_probe() const { return options_.has_probe; }
   double tolerance() const { return tolerance_; }
   SpaceEnd end() const { return end_; }
-  const Norms& norms() const { return norms_; }
+  Pairs& pairs() { return pairs_; }
+  const Pairs& pairs() const { return pairs_; }
+  /// The places of those that are not solved.
+  std::vector<std::size_t> unsolved() const;
   const std::vector<double>& fingerprint_of_B() const { return fingerprint_of_B_; }
   /// The columns of B, and the probe.
   Index columns() const { return std::ssize(blocks_.powers()); }
   /// Vectors that A makes no longer than this are rounding.
   double smallest() const { return epsilon * blocks_.norm(); }
-  /// Whether the gradient is within half the tolerance, which leaves the rest to rounding, or is rounding.
-  bool is_solved(Index column, double damp, double damped_residual, double gradient) const;
 
  private:
   using S = Accumulator<T>;
@@ -59,8 +62,13 @@ class GrowingSpace {
   void grow();
   std::optional<SpaceEnd> step(BlockScalars<S>& scalars);
   bool answer_requests();
+  /// Whether the gradient is within half the tolerance, which leaves the rest to rounding, or is rounding.
+  bool is_solved(Index column, double damp, double damped_residual, double gradient) const;
   bool is_solved(const BlockScalars<S>& scalars, double damp) const;
-  std::optional<double> unsolved_damp() const;
+  bool pays();
+  double cost_of_step() const;
+  double cost_of_cgls() const;
+  double cost_of_product() const;
   void evaluate();
   void visit(StateArchive& archive);
   void load(const std::string& directory);
@@ -74,7 +82,8 @@ class GrowingSpace {
   std::vector<double> fingerprint_of_B_;
   std::vector<double> references_;  // ‖Aᴴb‖
   SpaceEnd end_ = SpaceEnd::user_stop;
-  Norms norms_;
+  Pairs pairs_;
+  double cost_ = 0, affordable_ = 0;  // multiplications on a rank: of the space, and of CGLS at least
   Clock::time_point last_save_ = Clock::now();
 };
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
+#include <span>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -29,6 +31,8 @@ const char* name_of(SpaceEnd end) {
       return "complete";
     case SpaceEnd::dimension_limit:
       return "dimension_limit";
+    case SpaceEnd::cost_limit:
+      return "cost_limit";
     case SpaceEnd::user_stop:
       return "user_stop";
     case SpaceEnd::non_finite:
@@ -59,29 +63,61 @@ void check(const GrowingSpace<T>& space, const ConstDistMatrix<T>& B, const Dist
   });
 }
 
-/// The y of these columns, by solve(D) for all columns, each D on one rank.
+/// Throws UsageError, on all ranks, unless the space was made for B (collective over the grid).
 template <Scalar T>
-SmallMatrix<Accumulator<T>> combinations(const GrowingSpace<T>& space, const PerColumn& damp, Index columns,
+void require_same_data(const char* where, const GrowingSpace<T>& space, const ConstDistMatrix<T>& B) {
+  const Space& range = space.A()->range();
+  const std::string differs =
+      difference_of_columns<T>(range, space.fingerprint_of_B(), fingerprint(range, B));
+  require<UsageError>(differs.empty(), where, ": the space is for other data: here ", differs);
+}
+
+std::vector<Index> first_columns(Index count) {
+  std::vector<Index> columns(at(count));
+  std::iota(columns.begin(), columns.end(), Index{0});
+  return columns;
+}
+
+/// The y of these columns of what solve(D) returns, each D on one rank.
+template <Scalar T>
+SmallMatrix<Accumulator<T>> combinations(const GrowingSpace<T>& space, const PerColumn& damp,
+                                         const std::vector<Index>& columns,
                                          const std::function<SmallMatrix<Accumulator<T>>(double)>& solve) {
   using S = Accumulator<T>;
   Communicator& comm = space.A()->domain().grid->comm();
-  std::map<double, std::vector<Index>> columns_of;
-  for (Index j = 0; j < columns; ++j) columns_of[damp[j]].push_back(j);
-  SmallMatrix<S> Y(space.projected().dimension(), columns);
+  std::map<double, std::vector<Index>> places_of;
+  for (Index j = 0; j < std::ssize(columns); ++j) places_of[damp[j]].push_back(j);
+  SmallMatrix<S> Y(space.projected().dimension(), std::ssize(columns));
   FailureScope failures;
   std::vector<double> numbers(at(Y.rows() * Y.cols()) * sizeof(S) / sizeof(double), 0.0);
   auto* const elements = reinterpret_cast<S*>(numbers.data());
   failures.run([&] {
     int next = 0;
-    for (const auto& [each, of_each] : columns_of) {
+    for (const auto& [each, of_each] : places_of) {
       if (next++ % comm.size() != comm.rank()) continue;
       const SmallMatrix<S> y = solve(each);
-      for (const Index j : of_each) std::copy_n(y.column(j), y.rows(), elements + j * y.rows());
+      for (const Index j : of_each) std::copy_n(y.column(columns[at(j)]), y.rows(), elements + j * y.rows());
     }
   });
   failures.reduce(comm, numbers);
   std::copy_n(reinterpret_cast<const S*>(numbers.data()), Y.rows() * Y.cols(), Y.column(0));
   return Y;
+}
+
+/// X ← the solutions in the space for these columns of its data.
+template <Scalar T>
+void begin_in_space(GrowingSpace<T>& space, const PerColumn& damp, const std::vector<Index>& columns,
+                    DistMatrix<T>& X) {
+  BlockBasis<T>& V = space.blocks().v();
+  attempt(X.grid()->comm(), [&] { V.reserve_products(X.cols()); });
+  X.set_zero();
+  V.add_combination(
+      combinations<T>(space, damp, columns,
+                      [&](double each) { return space.projected().solve(each, space.smallest()).y; }),
+      X);
+  std::vector<int> powers;
+  for (const Index column : columns) powers.push_back(space.blocks().powers()[at(column)]);
+  multiply_by_powers(X, powers);
 }
 
 /// CGLS from X.
@@ -91,6 +127,42 @@ SolveReport finish(const GrowingSpace<T>& space, const ConstDistMatrix<T>& B, Di
   options.initial_guess = true;
   if (!options.tolerance && options.error == 0) options.tolerance = space.tolerance();
   return solve(Solver::cgls, *space.A(), B, X, options);
+}
+
+/// cgls() of the pairs at these places, which then have its norms and verdicts.
+template <Scalar T>
+SolveReport solve_pairs(GrowingSpace<T>& space, std::span<const std::size_t> places,
+                        const ConstDistMatrix<T>& B, SolveOptions options) {
+  const LinearOperator<T>& A = *space.A();
+  const Index count = std::ssize(places);
+  DistMatrix<T> data = allocate_matrix<T>(B.grid(), A.range().layout(count)),
+                X = allocate_matrix<T>(B.grid(), A.domain().layout(count));
+  std::vector<Index> columns;
+  std::vector<double> damps;
+  for (const std::size_t place : places) {
+    const Index column = static_cast<Index>(place) % space.columns();
+    DistMatrix<T> b = data.column_slice({std::ssize(columns)}, uncut_columns(1));
+    if (column < B.cols()) {
+      copy(B.column_slice({column}, uncut_columns(1)), b);
+    } else {
+      b.fill([](Index i, Index) { return T(static_cast<Real<T>>(gcv_probe(i))); });
+    }
+    columns.push_back(column);
+    damps.push_back(space.damps()[place / at(space.columns())]);
+  }
+  begin_in_space(space, damps, columns, X);
+  options.damp = damps;
+  SolveReport report = finish(space, data, X, std::move(options));
+  const std::vector<double> norms = column_norms(X);
+  for (std::size_t c = 0; c < places.size(); ++c) {
+    const int power = -space.blocks().powers()[at(columns[c])];
+    auto& pairs = space.pairs();
+    pairs.x[places[c]] = std::ldexp(norms[c], power);
+    pairs.residual[places[c]] = std::ldexp(report.columns[c].residual_norm, power);
+    pairs.gradient[places[c]] = std::ldexp(report.columns[c].normal_residual_norm, power);
+    pairs.reason[places[c]] = report.columns[c].reason;
+  }
+  return report;
 }
 
 }  // namespace
@@ -133,8 +205,9 @@ std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerCo
   if (count == 0) return {};
   require<ShapeError>(noise.is_one() || std::ssize(noise.values()) == count, "SolutionSpace: there are ",
                       count, " right-hand sides, and the norms of ", noise.values().size(), " noises");
-  const auto& norms = space_->norms();
+  const auto& pairs = space_->pairs();
   const std::vector<double>& damps = space_->damps();
+  const auto all = at(space_->columns());
   std::vector<DampingCurve> curves(at(count));
   for (Index j = 0; j < count; ++j) {
     DampingCurve& curve = curves[at(j)];
@@ -142,23 +215,51 @@ std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerCo
     curve.noise = noise[j];
     const int power = space_->blocks().powers()[at(j)];
     for (std::size_t d = 0; d < damps.size(); ++d) {
-      const auto damped_residual = [&](std::size_t place) {
-        return std::hypot(norms.residual[place], damps[d] * norms.x[place]);
-      };
-      const auto is_solved_at = [&](Index column, std::size_t place) {
-        return space_->is_solved(column, damps[d], damped_residual(place), norms.gradient[place]);
-      };
-      const Index all = space_->columns();
-      const std::size_t place = d * at(all) + at(j), of_probe = (d + 1) * at(all) - 1;
-      curve.points.push_back({damps[d], std::ldexp(norms.residual[place], power),
-                              std::ldexp(norms.x[place], power),
-                              is_solved_at(j, place) ? StopReason::converged : StopReason::iteration_limit});
-      if (rule == DampingRule::gcv && is_solved_at(all - 1, of_probe))
-        curve.points.back().free_dimensions = std::pow(damped_residual(of_probe), 2);
+      const std::size_t place = d * all + at(j), of_probe = (d + 1) * all - 1;
+      curve.points.push_back({damps[d], std::ldexp(pairs.residual[place], power),
+                              std::ldexp(pairs.x[place], power), pairs.reason[place]});
+      if (rule == DampingRule::gcv && is_solved(pairs.reason[of_probe]))
+        curve.points.back().free_dimensions =
+            std::pow(pairs.residual[of_probe], 2) + std::pow(damps[d] * pairs.x[of_probe], 2);
     }
     choose_damping(curve);
   }
   return curves;
+}
+
+template <Scalar T>
+SolveReport SolutionSpace<T>::solve_rest(const ConstDistMatrix<T>& B, SolveOptions options) {
+  constexpr const char* where = "SolutionSpace::solve_rest";
+  const Index count = columns_of_data(*space_);
+  agree(B.grid(), where, [&](Agreement& agreement) {
+    describe_matrix(agreement, "B", B);
+    describe_options(agreement, options);
+    space_->A()->range().require_contains(B, where);
+    require<ShapeError>(!B.grid()->is_member() || B.cols() == count, where, ": B has ", B.cols(),
+                        " columns, and the space is for ", count);
+    const CheckpointOptions& saving = options.checkpoint;
+    require<UsageError>(!options.initial_guess && options.damp == PerColumn(0) &&
+                            (!options.tolerance || options.tolerance->is_one()) && saving.directory.empty() &&
+                            saving.restart.empty(),
+                        where,
+                        ": guesses, dampings and the tolerance are those of the space, and nothing is saved");
+    check_options(where, row_of(Solver::cgls).features, options, B.cols());
+  });
+  SolveReport all;
+  if (!B.grid()->is_member()) return all;
+  require_same_data(where, *space_, B);
+  options.record_history = false;
+  const std::vector<std::size_t> rest = space_->unsolved();
+  const auto width = std::max(at(B.cols()), space_->damps().size());
+  for (std::size_t begin = 0; begin < rest.size(); begin += width) {
+    const std::span<const std::size_t> places(rest.data() + begin, std::min(width, rest.size() - begin));
+    const SolveReport report = solve_pairs(*space_, places, B, options);
+    all.solver = report.solver;
+    all.iterations = std::max(all.iterations, report.iterations);
+    all.columns.insert(all.columns.end(), report.columns.begin(), report.columns.end());
+    all.alarms.insert(all.alarms.end(), report.alarms.begin(), report.alarms.end());
+  }
+  return all;
 }
 
 template <Scalar T>
@@ -167,21 +268,8 @@ SolveReport SolutionSpace<T>::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& 
   const Index count = columns_of_data(*space_);
   check(*space_, B, X, options, count);
   if (B.grid()->is_member()) {
-    const Space& range = space_->A()->range();
-    const std::string differs =
-        difference_of_columns<T>(range, space_->fingerprint_of_B(), fingerprint(range, B));
-    require<UsageError>(differs.empty(), "SolutionSpace::solve: the space is for other data: here ", differs);
-    BlockBasis<T>& V = space_->blocks().v();
-    attempt(B.grid()->comm(), [&] { V.reserve_products(count); });
-    X.set_zero();
-    V.add_combination(combinations<T>(*space_, options.damp, count,
-                                      [this](double damp) {
-                                        return space_->projected().solve(damp, space_->smallest()).y;
-                                      }),
-                      X);
-    std::vector<int> powers = space_->blocks().powers();
-    powers.resize(at(count));  // without that of the probe
-    multiply_by_powers(X, powers);
+    require_same_data("SolutionSpace::solve", *space_, B);
+    begin_in_space(*space_, options.damp, first_columns(count), X);
   }
   return finish(*space_, B, X, std::move(options));
 }
@@ -203,7 +291,7 @@ SolveReport SolutionSpace<T>::solve_others(const ConstDistMatrix<T>& B, DistMatr
     const auto C =
         V.products_with(X, [&comm](std::vector<double>& numbers) { FailureScope().reduce(comm, numbers); });
     X.set_zero();
-    V.add_combination(combinations<T>(*space_, options.damp, B.cols(),
+    V.add_combination(combinations<T>(*space_, options.damp, first_columns(B.cols()),
                                       [&](double damp) {
                                         return space_->projected().solve_normal_equations(C, damp,
                                                                                           space_->smallest());

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A space ends before it costs more than CGLS of all pairs of right-hand side and damping, and CGLS solves
+// those that it has left.
+#include <algorithm>
+#include <cmath>
+
+#include "gridlops/solve/solution_space.hpp"
+#include "support/disagreements.hpp"
+#include "support/filtered_solutions.hpp"
+#include "support/grids.hpp"
+#include "support/solution_checks.hpp"
+
+#include "comm/failure/failure.hpp"
+#include "solve/methods/block_bidiagonalisation.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+TEMPLATE_TEST_CASE("CGLS solves the pairs that a space leaves", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const Index m = 45, n = 23;
+  const std::vector<double> values = geometric(n, 100), damps{1, 0.03, 0.3, 0.1};
+  const KnownSpectrum<T> matrix(m, n, values);
+  const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-10;
+  for (const Element<T>& b : {right_hand_sides<T>(), random_elements<T>(4)}) {
+    for (const Index columns : {0, 1, 6}) {
+      for (const GridPtr& grid : compact_grids()) {
+        if (!grid->is_member()) continue;
+        CAPTURE(columns, describe(*grid));
+        const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+        const DistMatrix<T> B = filled(A->range(), columns, b);
+        SolutionSpace<T> space(
+            A, B, {.damps = damps, .tolerance = tolerance, .max_dimension = columns + 2, .has_probe = true});
+        Index left = 0;
+        for (const DampingCurve& curve : space.curves())
+          left += std::count_if(curve.points.begin(), curve.points.end(),
+                                [](const CurvePoint& point) { return !is_solved(point.reason); });
+        const Index dimension = space.dimension(), products = space.products();
+        const SolveReport report = space.solve_rest(B, {.max_iterations = 500});
+        const Index pairs = std::ssize(report.columns);
+        CHECK((pairs >= left && pairs <= left + std::ssize(damps)));  // the probe has as many
+        CHECK((columns == 0 || left > 0));
+        for (const ColumnReport& column : report.columns) CHECK(is_solved(column.reason));
+        CHECK(report.history.empty());
+        CHECK((space.dimension() == dimension && space.products() == products));
+        const std::vector<DampingCurve> curves = space.curves(DampingRule::gcv);
+        REQUIRE(std::ssize(curves) == columns);
+        for (std::size_t d = 0; d < damps.size(); ++d) {
+          const Element<T> z = [](Index i, Index) { return T(static_cast<Real<T>>(gcv_probe(i))); };
+          const Filtered<T> probe(matrix, values, z, 0, damps[d]);
+          const double trace = std::pow(probe.residual_norm, 2) + std::pow(damps[d] * probe.x_norm, 2);
+          for (Index j = 0; j < columns; ++j) {
+            const Filtered<T> exact(matrix, values, b, j, damps[d]);
+            const CurvePoint& point = curves[static_cast<std::size_t>(j)].points[d];
+            const double allowed = (exact.x_norm + exact.residual_norm) *
+                                   (tolerance / std::pow(damps[d], 2) + 1e3 * epsilon_of<T>);
+            CAPTURE(j, damps[d], name_of(point.reason));
+            CHECK(is_solved(point.reason));
+            CHECK(std::abs(point.x_norm - exact.x_norm) <= allowed);
+            CHECK(std::abs(point.residual_norm - exact.residual_norm) <= allowed);
+            CHECK(point.free_dimensions == Approx(trace).epsilon(1e3 * tolerance));
+          }
+        }
+        CHECK(space.solve_rest(B, {}).columns.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("A space ends before it costs more than CGLS of all pairs") {
+  using T = std::complex<double>;
+  const Index m = 70, n = 60, columns = 3;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 1e4));
+  std::vector<double> damps;
+  for (int k = 0; k < 20; ++k) damps.push_back(std::pow(10, -3 + 0.15 * k));
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, random_elements<T>(4));
+    SpaceOptions options{.damps = damps, .tolerance = 1e-6};
+    const SolutionSpace<T> unlimited(A, B, options);
+    options.limits_cost = true;
+    // Beside products as dear as these, nothing else counts, and CGLS takes 20 times as many.
+    options.product_cost = 1e9;
+    const SolutionSpace<T> dear(A, B, options);
+    CHECK(dear.end() == SpaceEnd::converged);
+    CHECK(dear.products() == unlimited.products());
+    // Where products are free, so is CGLS. One step shows that.
+    options.product_cost = 1e-3;
+    const SolutionSpace<T> cheap(A, B, options);
+    CHECK(cheap.end() == SpaceEnd::cost_limit);
+    CHECK(cheap.dimension() == columns);
+    // With one damping for which CGLS takes few iterations, a step more than these is not made.
+    options = {.damps = {1}, .tolerance = 1e-12, .limits_cost = true, .product_cost = 1e9};
+    DistMatrix<T> X(grid, A->domain().layout(columns));
+    const SolveReport report = cgls(*A, B, X, {.tolerance = 1e-12, .damp = 1});
+    const SolutionSpace<T> one(A, B, options);
+    CHECK(one.dimension() <= columns * report.iterations);
+    if (one.end() != SpaceEnd::converged) CHECK(one.end() == SpaceEnd::cost_limit);
+  }
+}
+
+TEMPLATE_TEST_CASE("The small problem shows how many iterations CGLS takes", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const Index m = 45, n = 30, columns = 3;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 4));
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, random_elements<T>(4));
+    DistMatrix<T> X(grid, A->domain().layout(columns)), G(grid, A->domain().layout(columns));
+    A->apply_adjoint(1, B, 0, G);
+    const std::vector<double> references = column_norms(G);
+    BlockBidiagonalisation<T> blocks(*A);
+    FailureScope failures;
+    blocks.begin(B, false);
+    for (int step = 0; step < 8; ++step) blocks.grow();
+    for (const double tolerance : {0.3, 0.1, 0.03}) {
+      for (const double damp : {0.0, 0.1}) {
+        const SolveReport report = cgls(*A, B, X, {.tolerance = tolerance, .damp = damp});
+        for (Index j = 0; j < columns; ++j) {
+          const Index taken = report.columns[static_cast<std::size_t>(j)].iterations;
+          const double gradient = tolerance * std::ldexp(references[static_cast<std::size_t>(j)],
+                                                         -blocks.powers()[static_cast<std::size_t>(j)]);
+          CAPTURE(describe(*grid), tolerance, damp, j, taken);
+          REQUIRE(taken <= 8);
+          CHECK(blocks.projected().cgls_iterations(j, damp, gradient, 100) == taken);
+          CHECK(blocks.projected().cgls_iterations(j, damp, gradient, taken - 1) == taken - 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("What a space cannot solve of the rest is refused by all ranks") {
+  using T = double;
+  const KnownSpectrum<T> matrix(12, 10, geometric(10, 10));
+  for (const GridPtr& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), 2, random_elements<T>(1)),
+                        other = filled(A->range(), 2, random_elements<T>(2)),
+                        more = filled(A->range(), 3, random_elements<T>(1));
+    CHECK_THROWS_AS(SolutionSpace<T>(A, B, {.damps = {1}, .product_cost = -1}), UsageError);
+    SolutionSpace<T> space(A, B, {.damps = {1}});
+    CHECK_THROWS_AS(space.solve_rest(B, {.damp = 1}), UsageError);
+    CHECK_THROWS_AS(space.solve_rest(B, {.initial_guess = true}), UsageError);
+    CHECK_THROWS_AS(space.solve_rest(B, {.tolerance = PerColumn{1e-3, 1e-4}}), UsageError);
+    CHECK_THROWS_AS(space.solve_rest(B, {.checkpoint = {.directory = "nowhere"}}), UsageError);
+    if (!grid->is_member()) {
+      CHECK(space.solve_rest(B, {}).columns.empty());
+      continue;
+    }
+    CHECK_THROWS_AS(space.solve_rest(other, {}), UsageError);
+    CHECK_THROWS_AS(space.solve_rest(more, {}), ShapeError);
+    if (const int ranks = grid->comm().size(); ranks > 1) {
+      const bool am_last = grid->comm().rank() == ranks - 1;
+      check_disagreement(grid->comm(), {difference("the limit of cost", "0", "1", ranks - 1, ranks)},
+                         [&] { SolutionSpace<T>(A, B, {.damps = {1}, .limits_cost = am_last}); });
+    }
+  }
+}
