@@ -52,8 +52,9 @@ class RankPlan {
 
   Index solver_workspace() const {
     return solver_workspace_bytes(
-        {plan_.solver, plan_.range, plan_.domain, plan_.shape.type, columns_at_a_time(), plan_.batch,
-         plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled, plan_.guarded},
+        {plan_.space_bytes ? Solver::pcgls : plan_.solver, plan_.range, plan_.domain, plan_.shape.type,
+         columns_at_a_time(), plan_.batch, plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled,
+         plan_.guarded},
         row_, col_);
   }
 

@@ -283,7 +283,7 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
 
     B is in ``A.range``. Returns X, in ``A.domain``, and the report. On one rank, B and ``x0`` may be whole arrays; if B
     is one, X is, too. ``x0`` is an initial guess. With ``out``, the solver writes X there; ``out`` may be x0, and must
-    share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg",
+    share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg" and "pcgls",
     ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
     ``variances``, with the layout of X, gets the estimates of "lsqr". A column that does not converge is a result, not
     an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank

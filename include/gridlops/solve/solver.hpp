@@ -91,7 +91,8 @@ class ProximalOperator;
 /// Operands that some solvers take in addition to A, B and X. They must outlive the call.
 template <Scalar T>
 struct SolverOperands {
-  /// For pcg: M ≈ (A + D²I)⁻¹, Hermitian positive definite, from A's domain to itself.
+  /// For pcg: M ≈ (A + D²I)⁻¹, for pcgls M ≈ (AᴴA + D²I)⁻¹ up to a factor; Hermitian positive definite, from
+  /// A's domain to itself.
   const LinearOperator<T>* preconditioner = nullptr;
   /// For ista and fista: S, whose range is the domain of A. Null means I.
   const LinearOperator<T>* sparsity = nullptr;

@@ -11,7 +11,7 @@
 namespace gridlops {
 
 /// The solvers that solve() can call.
-enum class Solver { cgls, lsqr, lsmr, block_cgls, cg, pcg, minres, ista, fista, proximal_gradient };
+enum class Solver { cgls, pcgls, lsqr, lsmr, block_cgls, cg, pcg, minres, ista, fista, proximal_gradient };
 
 /// The problem that a solver solves.
 enum class ProblemKind {
@@ -89,6 +89,9 @@ inline constexpr std::array solver_rows{
     SolverRow{Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
               solver_features::least_squares | Feature::damping_per_column | Feature::one_pass,
               "least squares", 9, 5},
+    SolverRow{Solver::pcgls, "pcgls", ProblemKind::least_squares, ToleranceTest::gradient,
+              Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::preconditioner,
+              "the same, preconditioned", 11, 5},
     SolverRow{Solver::lsqr, "lsqr", ProblemKind::least_squares, ToleranceTest::backward_error,
               solver_features::bidiagonal | Feature::variances,
               "least squares, also where A is ill-conditioned", 10, 4},

@@ -21,10 +21,7 @@ class Cg final : public HermitianMethod<T> {
  public:
   explicit Cg(const SolverCall<T>& call) : HermitianMethod<T>(call, traits_of(call.solver)) {
     if (call.operands.preconditioner != nullptr) M.emplace(*call.operands.preconditioner);
-    require<ShapeError>(!M || (M->domain() == A.domain() && M->range() == A.domain()),
-                        "a preconditioner must be an operator from the space of the ", A.rows(), " x ",
-                        A.cols(), " operator to itself, layouts included; this one is ", M ? M->rows() : 0,
-                        " x ", M ? M->cols() : 0);
+    if (M) require_preconditioner(M->unscaled(), call.A);
   }
 
   /// M ≈ A⁻¹ must be scaled with A.

@@ -81,11 +81,36 @@ class ProjectedProblem {
     return solution;
   }
 
+  /// A block of the factor R of [B; D·I], ρᵢ and θᵢ₊₁ beside it, and of QᴴE₁β.
+  struct Step {
+    Small rho_inverse, theta, phi;
+  };
+  /// The factor R of BᴴB + D²I = RᴴR.
+  class NormalFactor {
+   public:
+    explicit NormalFactor(std::vector<Step> steps) : steps_(std::move(steps)) {}
+    /// The least diagonal element of the last block that has one.
+    double least_of_last() const {
+      double largest = 0;  // of the inverse
+      for (auto step = steps_.rbegin(); step != steps_.rend() && largest == 0; ++step)
+        for (Index i = 0; i < step->rho_inverse.cols(); ++i)
+          largest = std::max(largest, std::abs(step->rho_inverse(i, i)));
+      return largest > 0 ? 1 / largest : 0;
+    }
+
+   private:
+    friend class ProjectedProblem;
+    std::vector<Step> steps_;
+  };
+  NormalFactor normal_factor(double damp, double smallest) const {
+    BlockScalars<S> scalars;
+    return NormalFactor(factor(damp, smallest, scalars));
+  }
+
   /// The y with (BᴴB + D²I) y = C: for data other than b the solution in the space, if C = VᴴAᴴ of the data.
   /// It is less accurate than solve(), since it squares the condition of [B; D·I].
-  Small solve_normal_equations(const Small& C, double damp, double smallest) const {
-    BlockScalars<S> scalars;
-    const std::vector<Step> R = factor(damp, smallest, scalars);
+  Small solve_normal_equations(const Small& C, const NormalFactor& factor) const {
+    const std::vector<Step>& R = factor.steps_;
     std::vector<Small> z;
     Index first = 0;
     for (std::size_t i = 0; i < R.size(); ++i) {  // ρᵢᴴ zᵢ = cᵢ − θᵢᴴ zᵢ₋₁
@@ -128,10 +153,6 @@ class ProjectedProblem {
   }
 
  private:
-  /// A block of the factor R of [B; D·I], ρᵢ and θᵢ₊₁ beside it, and of QᴴE₁β.
-  struct Step {
-    Small rho_inverse, theta, phi;
-  };
   std::vector<Step> factor(double damp, double smallest, BlockScalars<S>& scalars) const {
     std::vector<Step> R;
     scalars.begin(L_.front(), beta_, damp);
@@ -179,30 +200,24 @@ class ProjectedProblem {
     return sum;
   }
 
-  /// The squared lengths of the columns of E₁β − B y, whose blocks are β − L₁ᴴ y₁ and −Kᵢ yᵢ − Lᵢ₊₁ᴴ yᵢ₊₁.
+  /// The squared lengths of the columns of E₁β − B y.
   std::vector<double> residual_squares(const std::vector<Small>& y) const {
     std::vector<double> squares(at(beta_.cols()), 0.0);
-    for (std::size_t i = 0; i <= y.size(); ++i) {
-      Small part = i == 0 ? beta_ : Small(K_[i - 1].rows(), beta_.cols());
-      if (i > 0) subtract(product(K_[i - 1], y[i - 1]), part);
-      if (i < y.size()) subtract(product(adjoint(L_[i]), y[i]), part);
+    std::vector<Small> u = applied(y);
+    subtract(beta_, u.front());
+    for (const Small& part : u)
       for (Index j = 0; j < part.cols(); ++j) squares[at(j)] += part.column_norm_squared(j);
-    }
     return squares;
   }
 
-  /// B y.
+  /// B y, whose blocks are L₁ᴴ y₁ and Kᵢ yᵢ + Lᵢ₊₁ᴴ yᵢ₊₁.
   std::vector<Small> applied(const std::vector<Small>& y) const {
     std::vector<Small> u;
     for (std::size_t i = 0; i <= y.size(); ++i) {
-      if (i < y.size()) u.push_back(product(adjoint(L_[i]), y[i]));
-      if (i == 0) continue;
-      const Small of_last = product(K_[i - 1], y[i - 1]);
-      if (i < y.size()) {
-        add(1, of_last, u.back());
-      } else {
-        u.push_back(of_last);
-      }
+      const Index rows = i == 0 ? beta_.rows() : K_[i - 1].rows();
+      u.push_back(i < y.size() ? product(adjoint(L_[i]), y[i])
+                               : Small(rows, y.empty() ? beta_.cols() : y.front().cols()));
+      if (i > 0) add(1, product(K_[i - 1], y[i - 1]), u.back());
     }
     return u;
   }

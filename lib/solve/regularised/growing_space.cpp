@@ -229,9 +229,7 @@ bool GrowingSpace<T>::pays() {
 /// the space, which is enough for the space to go on.
 template <Scalar T>
 double GrowingSpace<T>::cost_of_cgls() const {
-  std::vector<Index> unknown;  // columns that CGLS solves by iterations
-  for (Index j = 0; j < columns(); ++j)
-    if (references_[at(j)] > 0 && std::isfinite(references_[at(j)])) unknown.push_back(j);
+  const std::vector<Index> unknown = unknown_columns();
   if (unknown.empty()) return 0;
   const double of_iteration = 2 * cost_of_product() / comm().size() * static_cast<double>(unknown.size());
   const auto most = static_cast<Index>(std::min(std::ceil(4 * cost_ / of_iteration), 1e9));
@@ -246,6 +244,24 @@ double GrowingSpace<T>::cost_of_cgls() const {
   });
   failures.reduce(comm(), iterations);
   return iterations[0] * of_iteration;
+}
+
+/// Those that CGLS solves by iterations.
+template <Scalar T>
+std::vector<Index> GrowingSpace<T>::unknown_columns() const {
+  std::vector<Index> unknown;
+  for (Index j = 0; j < columns(); ++j)
+    if (references_[at(j)] > 0 && std::isfinite(references_[at(j)])) unknown.push_back(j);
+  return unknown;
+}
+
+template <Scalar T>
+bool GrowingSpace<T>::is_worth_preconditioning(double damp) const {
+  constexpr Index many = 100;  // where singular values cluster, fewer are enough, and M would spread them
+  const std::vector<Index> unknown = unknown_columns();
+  return !unknown.empty() && projected().steps() > 0 &&
+         projected().cgls_iterations(unknown.front(), damp, tolerance_ * references_[at(unknown.front())],
+                                     many) == many;
 }
 
 /// The multiplications on a rank in a step with blocks of w columns: the products; the orthogonalisation of

@@ -19,6 +19,7 @@
 #include "solve/checkpoint/fingerprint.hpp"
 #include "solve/option_checks.hpp"
 #include "solve/regularised/growing_space.hpp"
+#include "solve/regularised/space_preconditioner.hpp"
 #include "solve/run/column_method.hpp"
 
 namespace gridlops {
@@ -120,13 +121,20 @@ void begin_in_space(GrowingSpace<T>& space, const PerColumn& damp, const std::ve
   multiply_by_powers(X, powers);
 }
 
-/// CGLS from X.
+/// CGLS from X, preconditioned by the space for the smallest D if that saves iterations. is_known: X is as
+/// good as solved.
 template <Scalar T>
-SolveReport finish(const GrowingSpace<T>& space, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                   SolveOptions options) {
+SolveReport finish(GrowingSpace<T>& space, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                   SolveOptions options, bool is_known) {
   options.initial_guess = true;
   if (!options.tolerance && options.error == 0) options.tolerance = space.tolerance();
-  return solve(Solver::cgls, *space.A(), B, X, options);
+  const LinearOperator<T>& A = *space.A();
+  const double damp = *std::min_element(options.damp.values().begin(), options.damp.values().end());
+  if (is_known || !B.grid()->is_member() || !space.is_worth_preconditioning(damp))
+    return solve(Solver::cgls, A, B, X, options);
+  const OperatorPtr<T> M = space_preconditioner(space, damp);
+  options.one_pass = false;
+  return solve(Solver::pcgls, A, B, X, options, {.preconditioner = M.get()});
 }
 
 /// cgls() of the pairs at these places, which then have its norms and verdicts.
@@ -152,7 +160,7 @@ SolveReport solve_pairs(GrowingSpace<T>& space, std::span<const std::size_t> pla
   }
   begin_in_space(space, damps, columns, X);
   options.damp = damps;
-  SolveReport report = finish(space, data, X, std::move(options));
+  SolveReport report = finish(space, data, X, std::move(options), false);
   const std::vector<double> norms = column_norms(X);
   for (std::size_t c = 0; c < places.size(); ++c) {
     const int power = -space.blocks().powers()[at(columns[c])];
@@ -251,8 +259,12 @@ SolveReport SolutionSpace<T>::solve_rest(const ConstDistMatrix<T>& B, SolveOptio
   options.record_history = false;
   const std::vector<std::size_t> rest = space_->unsolved();
   const auto width = std::max(at(B.cols()), space_->damps().size());
-  for (std::size_t begin = 0; begin < rest.size(); begin += width) {
-    const std::span<const std::size_t> places(rest.data() + begin, std::min(width, rest.size() - begin));
+  const auto damp_of = [this](std::size_t place) { return space_->damps()[place / at(space_->columns())]; };
+  for (std::size_t begin = 0; begin < rest.size();) {
+    std::span<const std::size_t> places(rest.data() + begin, std::min(width, rest.size() - begin));
+    if (const double damp = damp_of(places.front()); space_->is_worth_preconditioning(damp))
+      while (damp_of(places.back()) != damp) places = places.first(places.size() - 1);
+    begin += places.size();
     const SolveReport report = solve_pairs(*space_, places, B, options);
     all.solver = report.solver;
     all.iterations = std::max(all.iterations, report.iterations);
@@ -271,7 +283,8 @@ SolveReport SolutionSpace<T>::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& 
     require_same_data("SolutionSpace::solve", *space_, B);
     begin_in_space(*space_, options.damp, first_columns(count), X);
   }
-  return finish(*space_, B, X, std::move(options));
+  const bool is_known = space_->end() == SpaceEnd::converged || space_->end() == SpaceEnd::complete;
+  return finish(*space_, B, X, std::move(options), is_known);
 }
 
 template <Scalar T>
@@ -293,13 +306,13 @@ SolveReport SolutionSpace<T>::solve_others(const ConstDistMatrix<T>& B, DistMatr
     X.set_zero();
     V.add_combination(combinations<T>(*space_, options.damp, first_columns(B.cols()),
                                       [&](double damp) {
-                                        return space_->projected().solve_normal_equations(C, damp,
-                                                                                          space_->smallest());
+                                        return space_->projected().solve_normal_equations(
+                                            C, space_->projected().normal_factor(damp, space_->smallest()));
                                       }),
                       X);
     multiply_by_powers(X, powers);
   }
-  return finish(*space_, B, X, std::move(options));
+  return finish(*space_, B, X, std::move(options), false);
 }
 
 template <Scalar T>

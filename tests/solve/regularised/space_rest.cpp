@@ -135,6 +135,47 @@ TEMPLATE_TEST_CASE("The small problem shows how many iterations CGLS takes", "",
   }
 }
 
+TEMPLATE_TEST_CASE("A space that is too small preconditions CGLS", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const Index m = 150, n = 140, columns = 5;
+  std::vector<double> values;
+  for (Index k = 0; k < n; ++k) values.push_back(std::pow(10, -0.04 * static_cast<double>(k)));
+  const KnownSpectrum<T> matrix(m, n, values);
+  const double tolerance = sizeof(Real<T>) == 4 ? 1e-4 : 1e-8, damp = 1e-3;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, random_elements<T>(4)),
+                        others = filled(A->range(), 2, random_elements<T>(5));
+    const SolveOptions options{.max_iterations = 5000, .tolerance = tolerance, .damp = damp};
+    DistMatrix<T> X(grid, A->domain().layout(columns)), Y(grid, A->domain().layout(2));
+    const Index alone = cgls(*A, B, X, options).iterations;
+    const SolutionSpace<T> space(A, B, {.damps = {damp}, .tolerance = tolerance, .max_dimension = 80});
+    REQUIRE(space.end() == SpaceEnd::dimension_limit);
+    for (const bool is_other : {false, true}) {
+      const SolveReport report =
+          is_other ? space.solve_others(others, Y, options) : space.solve(B, X, options);
+      if (sizeof(Real<T>) == 8) {
+        CHECK(report.solver == "pcgls");
+        CHECK(5 * report.iterations <= alone);
+      }
+      const std::vector<T> whole = everywhere(is_other ? Y : X);
+      for (Index j = 0; j < (is_other ? 2 : columns); ++j) {
+        CHECK(is_solved(report.columns[static_cast<std::size_t>(j)].reason));
+        const Filtered<T> exact(matrix, values, random_elements<T>(is_other ? 5 : 4), j, damp);
+        double error = 0;
+        for (Index i = 0; i < n; ++i)
+          error += std::norm(Accumulator<T>(whole[static_cast<std::size_t>(i + j * n)]) -
+                             exact.x[static_cast<std::size_t>(i)]);
+        CHECK(std::sqrt(error) <=
+              (exact.x_norm + exact.residual_norm) * (tolerance / (damp * damp) + 1e3 * epsilon_of<T>));
+      }
+    }
+  }
+}
+
 TEST_CASE("What a space cannot solve of the rest is refused by all ranks") {
   using T = double;
   const KnownSpectrum<T> matrix(12, 10, geometric(10, 10));
