@@ -34,13 +34,14 @@ SolveReport report_with(const std::vector<double>& residual_norms, const std::ve
 }
 
 py::dict dict_of(const DampingCurve& curve) {
-  std::vector<double> damps, residual_norms, x_norms, merits;
+  std::vector<double> damps, residual_norms, x_norms, merits, error_bounds;
   std::vector<std::string> reasons;
   for (const CurvePoint& point : curve.points) {
     damps.push_back(point.damp);
     residual_norms.push_back(point.residual_norm);
     x_norms.push_back(point.x_norm);
     merits.push_back(point.merit);
+    error_bounds.push_back(point.error_bound);
     reasons.emplace_back(name_of(point.reason));
   }
   py::dict result;
@@ -49,6 +50,7 @@ py::dict dict_of(const DampingCurve& curve) {
   result["residual_norms"] = residual_norms;
   result["x_norms"] = x_norms;
   result["merits"] = merits;
+  result["error_bounds"] = error_bounds;
   result["reasons"] = reasons;
   result["chosen"] = curve.chosen;
   result["remark"] = curve.remark;
@@ -84,10 +86,9 @@ void bind_solution_space(py::module_ native) {
           return false;
         };
         const py::gil_scoped_release release;
-        return std::make_unique<Bound>(
-            A.ptr, B.matrix,
-            SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe, limits_cost, product_cost,
-                         signal_came, checkpoint});
+        return std::make_unique<Bound>(A.ptr, B.matrix,
+                                       SpaceOptions{std::move(damps), tolerance, max_dimension, has_probe,
+                                                    limits_cost, product_cost, signal_came, checkpoint});
       }))
       .def(py::init([](const Operator<T>& A, const std::string& directory) {
         const py::gil_scoped_release release;
@@ -98,9 +99,12 @@ void bind_solution_space(py::module_ native) {
       .def_property_readonly("products", &Bound::products)
       .def_property_readonly("end", [](const Bound& space) { return name_of(space.end()); })
       .def("curves",
-           [](const Bound& space, const std::string& rule, const py::object& noise) {
+           [](const Bound& space, const std::string& rule, const py::object& noise, double sigma_min,
+              double frobenius_norm) {
              py::list curves;
-             for (const DampingCurve& curve : space.curves(parse_rule(rule), per_column(noise)))
+             for (const DampingCurve& curve :
+                  space.curves(parse_rule(rule), per_column(noise),
+                               {.sigma_min = sigma_min, .frobenius_norm = frobenius_norm}))
                curves.append(dict_of(curve));
              return curves;
            })

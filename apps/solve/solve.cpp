@@ -293,7 +293,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     if (task.sweep.in_space) {
       const SolveReport rest =
           task.sweep.leaves_rest ? space->solve_rest(B, common_options(task, norm_A)) : SolveReport();
-      solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0)),
+      solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0),
+                                    {.sigma_min = arguments.sigma_min.value_or(0), .frobenius_norm = norm_A}),
                       space->dimension(), space->products(), space->end(), rest};
       solved.cost.damp = solved.space->damps();
     }
@@ -322,6 +323,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (task.sweep && !task.sweep.in_space)
     solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
                                  arguments.sweep.noise.value_or(0));
+  if (solved.curve && arguments.bounds_errors())
+    for (std::size_t k = 0; k < solved.curve->points.size(); ++k)
+      solved.curve->points[k].error_bound = solved.error_bounds[k];
   const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
   write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, X);
   if (variances) write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *variances);

@@ -224,21 +224,23 @@ std::string curve_text(const DampingCurve& curve) {
 namespace {
 
 /// The lines of a curve as CSV, each after `begin`.
-std::string rows_of(const DampingCurve& curve, const std::string& begin) {
+std::string rows_of(const DampingCurve& curve, bool bounds_errors, const std::string& begin) {
   std::string rows;
   for (std::size_t k = 0; k < curve.points.size(); ++k) {
     const CurvePoint& point = curve.points[k];
     rows += begin + fmt::format("{},{},{},{},{}", point.damp, point.residual_norm, point.x_norm,
                                 name_of(point.reason), curve.chosen == static_cast<Index>(k) ? 1 : 0);
     if (*merit_name(curve.rule) != 0) rows += fmt::format(",{}", point.merit);
+    if (bounds_errors) rows += fmt::format(",{}", point.error_bound);
     rows += "\n";
   }
   return rows;
 }
 
-std::string heading_of(DampingRule rule) {
+std::string heading_of(DampingRule rule, bool bounds_errors) {
   const std::string merit = merit_name(rule);
-  return "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) + "\n";
+  return "damp,residual_norm,x_norm,reason,chosen" + (merit.empty() ? "" : "," + merit) +
+         (bounds_errors ? ",error_bound\n" : "\n");
 }
 
 /// Rank 0 writes the text (collective). Throws OutputError on all ranks.
@@ -252,10 +254,6 @@ void write_on_root(Communicator& world, const std::string& path, const std::func
 }
 
 }  // namespace
-
-void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve) {
-  write_on_root(world, path, [&] { return heading_of(curve.rule) + rows_of(curve, ""); });
-}
 
 namespace {
 
@@ -292,9 +290,10 @@ void tell_space(Communicator& world, const SolveArguments& arguments, const Spac
           space.curves[static_cast<std::size_t>(without.front())].remark));
   }
   write_on_root(world, arguments.sweep.curve, [&] {
-    std::string rows = "column," + heading_of(arguments.sweep.rule);
+    const bool bounds_errors = arguments.bounds_errors();
+    std::string rows = "column," + heading_of(arguments.sweep.rule, bounds_errors);
     for (std::size_t j = 0; j < space.curves.size(); ++j)
-      rows += rows_of(space.curves[j], fmt::format("{},", j));
+      rows += rows_of(space.curves[j], bounds_errors, fmt::format("{},", j));
     return rows;
   });
 }
@@ -310,7 +309,9 @@ void tell_curve(Communicator& world, const SolveArguments& arguments, const Damp
                        curve.points[static_cast<std::size_t>(*curve.chosen)].damp, curve.remark));
     }
   }
-  write_curve(world, arguments.sweep.curve, curve);
+  write_on_root(world, arguments.sweep.curve, [&] {
+    return heading_of(curve.rule, arguments.bounds_errors()) + rows_of(curve, arguments.bounds_errors(), "");
+  });
 }
 
 std::string damps_file(const SweepArguments& arguments) {

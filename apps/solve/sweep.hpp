@@ -76,9 +76,6 @@ const char* merit_name(DampingRule rule);
 /// The curve as a table, one line per damping, with the choice.
 std::string curve_text(const DampingCurve& curve);
 
-/// Writes the curve as CSV, unless the path is empty (collective). Throws OutputError on all ranks.
-void write_curve(Communicator& world, const std::string& path, const DampingCurve& curve);
-
 /// Prints the curve, warns if the choice is missing or doubtful, and writes --curve (collective).
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve);
 

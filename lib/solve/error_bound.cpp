@@ -22,6 +22,14 @@ void require_usable(const char* name, double value) {
 
 }  // namespace
 
+void require_usable(const ErrorBoundOptions& options, Index rows, Index cols) {
+  for (const double damp : options.damp.values()) require_usable("a damping", damp);
+  require_usable("sigma_min", options.sigma_min);
+  require_usable("the norm of A", options.frobenius_norm);
+  require<UsageError>(options.sigma_min == 0 || rows >= cols, "error_bounds: sigma_min is ",
+                      options.sigma_min, ", but a matrix of ", rows, " x ", cols, " takes some models to 0");
+}
+
 template <Scalar T>
 std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatrix<T>& B,
                                  const ConstDistMatrix<T>& X, const ErrorBoundOptions& options) {
@@ -34,12 +42,7 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
         .on("the norm of A", options.frobenius_norm)
         .on("the kind of system", options.is_definite ? "definite" : "least squares");
     for (const double damp : options.damp.values()) agreement.on("a damping", damp);
-    for (const double damp : options.damp.values()) require_usable("a damping", damp);
-    require_usable("sigma_min", options.sigma_min);
-    require_usable("the norm of A", options.frobenius_norm);
-    require<UsageError>(options.sigma_min == 0 || B.rows() >= X.rows(), "error_bounds: sigma_min is ",
-                        options.sigma_min, ", but a matrix of ", B.rows(), " x ", X.rows(),
-                        " takes some models to 0");
+    require_usable(options, B.rows(), X.rows());
     require<ShapeError>(B.cols() == X.cols() && (!is_member || report.columns.size() == columns) &&
                             (options.damp.is_one() || options.damp.values().size() == columns),
                         "error_bounds: X has ", X.cols(), " columns, B ", B.cols(), ", the report ",

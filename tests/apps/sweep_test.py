@@ -309,7 +309,13 @@ def check_space(suite, full):
         with open(suite.folder / "curve.csv", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         suite.close(np.array([float(row["x_norm"]) for row in rows]).reshape(3, 15), np.array([np.linalg.norm(x, axis=0) for x in of_all]), 1e-5, "curves of auto")
-        suite.check(all(row["reason"] == "converged" for row in rows), "verdicts of auto")
+        suite.check(all(row["reason"] == "converged" for row in rows) and "error_bound" not in rows[0], "verdicts of auto")
+    run = suite.run(*problem.words("bounded.npy", "--damps", RANGE, "--sweep", "space", "--choose", "lcurve", "--sigma-min", "0", "--curve", "curve.csv"))
+    if suite.succeeded(run):
+        with open(suite.folder / "curve.csv", encoding="utf-8") as file:
+            bounds = np.array([float(row["error_bound"]) for row in csv.DictReader(file)]).reshape(3, 15)
+        sizes = np.array([np.linalg.norm(x, axis=0) for x in of_all])
+        suite.check((bounds > 0).all() and (bounds <= 1e-3 * sizes).all(), "bounds of errors", (bounds / sizes).max())
     run = suite.run(*words, "--dry-run")
     # V has 6 vectors and a block of 3, in a buffer of 33; U and its candidate 3 each; then small matrices and a panel.
     columns, item = 3, problem.A.dtype.itemsize

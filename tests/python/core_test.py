@@ -239,6 +239,13 @@ def test_one_space_has_the_solutions_of_all_columns_and_dampings(folder):
         assert report["reasons"] == ["converged"] * 2 and (found is None or np.array_equal(same, found)), report
         more = gl.SolutionSpace(op, B, [0.05, *damps], tolerance=tolerance, gcv=True, checkpoint=folder / name, restart=folder / name)
         assert more.dimension >= space.dimension and more.end in ("converged", "complete") and len(more.curves()[0]["damps"] if more.curves() else damps) >= len(damps)
+        for D, P, *bounds in zip(damps, damped, *(curve["error_bounds"] for curve in space.curves("none", frobenius_norm=np.linalg.norm(A)))):
+            found = space.solve(B, D, max_iterations=0)[0].gather()
+            if found is not None:
+                errors = np.linalg.norm(found - P @ b, axis=0)
+                rounding = 10 * np.finfo(A.dtype).eps * np.linalg.norm(b, axis=0) / D**2  # that of P
+                assert (errors <= np.array(bounds) + rounding).all() and np.isfinite(bounds).all(), (name, D, errors, bounds)
+        assert all(np.isnan(curve["error_bounds"]).all() for curve in curves)
         cheap = gl.SolutionSpace(op, B, damps, tolerance=tolerance, gcv=True, limits_cost=True, product_cost=1e-3)
         report = cheap.solve_rest(B, max_iterations=1000)
         assert cheap.end == "cost_limit" and cheap.dimension < space.dimension and len(report["reasons"]) > 0 and set(report["reasons"]) <= {"converged", "stagnated"}

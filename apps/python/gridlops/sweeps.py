@@ -24,6 +24,7 @@ class DampingCurve(TypedDict):
     residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖
     x_norms: npt.NDArray[np.float64]
     merits: npt.NDArray[np.float64]  #: the rule compares them: the curvature, or the GCV function; NaN: unknown
+    error_bounds: npt.NDArray[np.float64]  #: the most that ‖x − x*‖ can be; NaN: not asked for
     reasons: list[str]
     chosen: int | None  #: the chosen column; None if the rule can choose none
     remark: str  #: why the rule chose nothing, or how far to trust the choice
@@ -42,7 +43,7 @@ def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, r
 
 
 def _with_arrays(curve: Any) -> DampingCurve:
-    for name in ("damps", "residual_norms", "x_norms", "merits"):
+    for name in ("damps", "residual_norms", "x_norms", "merits", "error_bounds"):
         curve[name] = np.asarray(curve[name])
     return curve  # type: ignore[no-any-return]
 
@@ -117,12 +118,13 @@ class SolutionSpace:
         """Why it has this dimension: "converged", "complete" (A leads no further), "dimension_limit", "cost_limit" or "non_finite"."""
         return str(self._native.end)
 
-    def curves(self, rule: str = "lcurve", noise: PerColumn = 0) -> list[DampingCurve]:
+    def curves(self, rule: str = "lcurve", noise: PerColumn = 0, *, sigma_min: float = 0, frobenius_norm: float = 0) -> list[DampingCurve]:
         """The curve of each right-hand side, with what the rule chooses, as :func:`damping_curve` gives it. Not collective.
 
-        Norms are those of the space's small problems; no product with A confirms them. "gcv" needs ``gcv=True``.
+        Norms are those of the space's small problems; no product with A confirms them. "gcv" needs ``gcv=True``. Given ‖A‖_F,
+        the errors of all points are bounded from these norms, as :func:`error_bounds` does.
         """
-        return [_with_arrays(curve) for curve in self._native.curves(rule, noise)]
+        return [_with_arrays(curve) for curve in self._native.curves(rule, noise, sigma_min, frobenius_norm)]
 
     def solve_rest(self, B: Columns, *, options: SolveOptions | None = None, **changes: Any) -> SolveReport:
         """Solves the pairs of right-hand side and damping that the space has not, and reports on them. Collective.

@@ -41,6 +41,8 @@ struct CurvePoint {
   double free_dimensions = std::numeric_limits<double>::quiet_NaN();
   /// The value that the rule compares: the curvature, or the GCV function. NaN if unknown.
   double merit = std::numeric_limits<double>::quiet_NaN();
+  /// The most that ‖x − x*‖ can be, see error_bounds(); NaN where it was not asked for.
+  double error_bound = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// The result of a sweep.

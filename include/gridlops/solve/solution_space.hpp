@@ -10,6 +10,7 @@
 #include "gridlops/base/export.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/solver.hpp"
 
 namespace gridlops {
@@ -92,10 +93,13 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// The curve of each right-hand side over the dampings, with the choice of the rule. The norms are those of
   /// the projected problems: no product with A confirms them. A point is converged if its gradient is at most
   /// T/2·‖Aᴴb‖, or as small as rounding allows, and at the iteration limit otherwise; those of solve_rest()
-  /// are as cgls() left them. noise: of each
-  /// right-hand side, for DampingRule::discrepancy. Not collective; empty on idle ranks. Throws UsageError
-  /// for gcv without SpaceOptions::has_probe, and ShapeError if there is neither one noise nor one for each.
-  std::vector<DampingCurve> curves(DampingRule rule = DampingRule::lcurve, const PerColumn& noise = 0) const;
+  /// are as cgls() left them. noise: of each right-hand side, for DampingRule::discrepancy. known: its norm
+  /// of A and its sigma_min, unless the norm is 0, bound the errors of all points as error_bounds() does,
+  /// from these norms. Where b is 0 there is no bound. Not collective; empty on idle ranks. Throws UsageError
+  /// for gcv without SpaceOptions::has_probe, or if sigma_min means nothing to this A or a number is negative
+  /// or not finite, and ShapeError if there is neither one noise nor one for each.
+  std::vector<DampingCurve> curves(DampingRule rule = DampingRule::lcurve, const PerColumn& noise = 0,
+                                   const ErrorBoundOptions& known = {}) const;
 
   /// Solves the pairs of a right-hand side of that B, or the probe, and a D that the space has not solved
   /// (collective over the grid): cgls() from the x in the space, with as many columns at a time as there are

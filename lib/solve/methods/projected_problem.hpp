@@ -43,6 +43,8 @@ class ProjectedProblem {
     scalars.extend(L_.back());
   }
 
+  /// ‖b‖ of a column of β.
+  double data_norm(Index column) const { return std::sqrt(beta_.column_norm_squared(column)); }
   Index steps() const { return std::ssize(K_); }
   /// The number of columns of B.
   Index dimension() const {

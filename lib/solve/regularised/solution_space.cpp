@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <span>
@@ -21,6 +22,7 @@
 #include "solve/regularised/growing_space.hpp"
 #include "solve/regularised/space_preconditioner.hpp"
 #include "solve/run/column_method.hpp"
+#include "solve/run/verdict.hpp"
 
 namespace gridlops {
 
@@ -206,10 +208,12 @@ SpaceEnd SolutionSpace<T>::end() const {
 }
 
 template <Scalar T>
-std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerColumn& noise) const {
+std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerColumn& noise,
+                                                   const ErrorBoundOptions& known) const {
   const Index count = columns_of_data(*space_);
   require<UsageError>(rule != DampingRule::gcv || space_->has_probe(),
                       "SolutionSpace: gcv needs a space with SpaceOptions::has_probe");
+  require_usable(known, space_->A()->rows(), space_->A()->cols());
   if (count == 0) return {};
   require<ShapeError>(noise.is_one() || std::ssize(noise.values()) == count, "SolutionSpace: there are ",
                       count, " right-hand sides, and the norms of ", noise.values().size(), " noises");
@@ -226,6 +230,17 @@ std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerCo
       const std::size_t place = d * all + at(j), of_probe = (d + 1) * all - 1;
       curve.points.push_back({damps[d], std::ldexp(pairs.residual[place], power),
                               std::ldexp(pairs.x[place], power), pairs.reason[place]});
+      const double data_norm = space_->projected().data_norm(j);
+      if (known.frobenius_norm > 0 && data_norm > 0)
+        curve.points.back().error_bound =
+            std::ldexp(error_bound({.tested_norm = pairs.gradient[place],
+                                    .residual_norm = pairs.residual[place],
+                                    .data_norm = data_norm,
+                                    .x_norm = pairs.x[place],
+                                    .damp = damps[d]},
+                                   {known.sigma_min, known.frobenius_norm}, ToleranceTest::gradient,
+                                   static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
+                       power);
       if (rule == DampingRule::gcv && is_solved(pairs.reason[of_probe]))
         curve.points.back().free_dimensions =
             std::pow(pairs.residual[of_probe], 2) + std::pow(damps[d] * pairs.x[of_probe], 2);

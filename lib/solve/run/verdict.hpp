@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/solver.hpp"
 
 namespace gridlops {
@@ -37,6 +38,8 @@ struct KnownOperator {
   double frobenius_norm = 0;  ///< ‖A‖_F or more
 };
 
+/// Throws UsageError unless a number of these can be one, for an operator of this shape.
+void require_usable(const ErrorBoundOptions& options, Index rows, Index cols);
 /// The bound of error_bounds(); epsilon: of the elements' type.
 double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon);
 

@@ -176,6 +176,57 @@ TEMPLATE_TEST_CASE("A space that is too small preconditions CGLS", "", float, do
   }
 }
 
+TEMPLATE_TEST_CASE("No error in a space is above its bound", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const Index m = 45, n = 23, columns = 6;
+  const std::vector<double> values = geometric(n, 20), damps{0, 0.3, 0.03};
+  const KnownSpectrum<T> matrix(m, n, values);
+  const Element<T> b = right_hand_sides<T>();
+  double squares = 0;
+  for (const double value : values) squares += value * value;
+  const double norm = std::sqrt(squares), sigma = 0.9 * values.back();
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, b);
+    DistMatrix<T> X(grid, A->domain().layout(columns));
+    for (const Index dimension : {4, 8, 23}) {
+      const SolutionSpace<T> space(A, B, {.damps = damps, .max_dimension = dimension});
+      const std::vector<DampingCurve> curves =
+          space.curves(DampingRule::none, 0, {.sigma_min = sigma, .frobenius_norm = norm});
+      for (std::size_t d = 0; d < damps.size(); ++d) {
+        space.solve(B, X, {.max_iterations = 0, .damp = damps[d]});
+        const std::vector<T> whole = everywhere(X);
+        const double mu = sigma * sigma + damps[d] * damps[d];
+        for (Index j = 0; j < columns; ++j) {
+          const Filtered<T> exact(matrix, values, b, j, damps[d]);
+          const double bound = curves[static_cast<std::size_t>(j)].points[d].error_bound;
+          CAPTURE(describe(*grid), dimension, damps[d], j);
+          if (j == 3) {  // b = 0
+            CHECK(std::isnan(bound));
+            continue;
+          }
+          double error = 0;
+          for (Index i = 0; i < n; ++i)
+            error += std::norm(Accumulator<T>(whole[static_cast<std::size_t>(i + j * n)]) -
+                               exact.x[static_cast<std::size_t>(i)]);
+          // The matrix of T is not quite that of the singular values.
+          const double of_matrix = 10 * epsilon_of<T> * (exact.x_norm + exact.residual_norm) / mu;
+          CHECK(std::sqrt(error) <= bound + of_matrix);
+          if (dimension == 23)
+            CHECK(bound <= 1e3 * epsilon_of<T> * (exact.x_norm + exact.residual_norm) / mu +
+                               2 * default_tolerance(scalar_type_of<T>) * exact.residual_norm / mu +
+                               1e3 * default_tolerance(scalar_type_of<T>) * exact.x_norm);
+        }
+      }
+    }
+    const SolutionSpace<T> space(A, B, {.damps = damps});
+    CHECK(std::isnan(space.curves()[0].points[0].error_bound));
+    CHECK_THROWS_AS(space.curves(DampingRule::none, 0, {.sigma_min = -1}), UsageError);
+  }
+}
+
 TEST_CASE("What a space cannot solve of the rest is refused by all ranks") {
   using T = double;
   const KnownSpectrum<T> matrix(12, 10, geometric(10, 10));
