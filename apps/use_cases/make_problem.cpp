@@ -94,6 +94,7 @@ void check(const MakeProblemArguments& arguments) {
                     "than can be counted; take fewer",
                     arguments.rows, arguments.cols, arguments.nrhs));
   }
+  if (arguments.kind == Kind::waves) arguments.waves.setting(arguments.rows, arguments.cols);
 }
 
 /// One seed for each purpose, so that numbers for one purpose do not depend on those for another.
@@ -266,7 +267,8 @@ void fill_multiples(DistMatrix<T>& A) {
 }
 
 Waves waves_of(const MakeProblemArguments& arguments) {
-  return {arguments.waves, arguments.rows, arguments.cols, seed_for(arguments, Purpose::stations)};
+  return {arguments.waves.setting(arguments.rows, arguments.cols), arguments.rows, arguments.cols,
+          seed_for(arguments, Purpose::stations)};
 }
 
 /// A ← the waves, divided by the power of two that brings ‖A‖₂ nearest to 1 (collective over the grid). The

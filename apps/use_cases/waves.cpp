@@ -46,6 +46,10 @@ std::vector<Station> grid_of_stations(Index count, Index line, double spacing) {
   return stations;
 }
 
+double wave_number(const WaveSetting& setting) {
+  return 2 * std::numbers::pi * setting.frequency / setting.velocity;
+}
+
 }  // namespace
 
 void WaveArguments::define(Options& options) {
@@ -68,29 +72,34 @@ const char* WaveArguments::given() const {
                         : nullptr;
 }
 
-Waves::Waves(const WaveArguments& arguments, Index rows, Index cols, std::uint64_t seed) {
-  const double frequency = arguments.frequency.value_or(30), velocity = arguments.velocity.value_or(1800),
-               spacing = arguments.spacing.value_or(15), jitter = arguments.jitter.value_or(2);
-  const Index row_line = arguments.row_line > 0 ? arguments.row_line : square_side(rows),
-              col_line = arguments.col_line > 0 ? arguments.col_line : square_side(cols);
-  wave_number_ = 2 * std::numbers::pi * frequency / velocity;
+WaveSetting WaveArguments::setting(Index rows, Index cols) const {
+  const WaveSetting all{frequency.value_or(30),
+                        velocity.value_or(1800),
+                        spacing.value_or(15),
+                        jitter.value_or(2),
+                        row_line > 0 ? row_line : square_side(rows),
+                        col_line > 0 ? col_line : square_side(cols)};
   // No two stations are further apart: a normal number of 53 random bits is below 9.
-  double farthest = 2 * reflectors.back().depth + 18 * jitter;
-  for (const auto& [count, line] : {std::pair{rows, row_line}, {cols, col_line}})
-    farthest += spacing * static_cast<double>(std::min(line, count) + (count - 1) / line);
+  double farthest = 2 * reflectors.back().depth + 18 * all.jitter;
+  for (const auto& [count, line] : {std::pair{rows, all.row_line}, {cols, all.col_line}})
+    farthest += all.spacing * static_cast<double>(std::min(line, count) + (count - 1) / line);
+  const double phase = wave_number(all) * farthest;
   constexpr double most = 0x1p30;  // radians, of which double precision leaves 22 bits behind the point
-  if (!(wave_number_ * farthest <= most)) {
-    throw UsageError(fmt::format(
-        "over {:.3g} m, a wave of {} Hz at {} m/s has a phase of {:.3g} radians, which cannot be computed; "
-        "take a lower --frequency, a higher --velocity, or a smaller --spacing",
-        farthest, frequency, velocity, wave_number_ * farthest));
-  }
-  sources_ = grid_of_stations(rows, row_line, spacing);
-  receivers_ = grid_of_stations(cols, col_line, spacing);
+  if (phase <= most) return all;
+  throw UsageError(fmt::format(
+      "over {:.3g} m, a wave of {} Hz at {} m/s has a phase of {:.3g} radians, which cannot be computed; "
+      "take a lower --frequency, a higher --velocity, or a smaller --spacing",
+      farthest, all.frequency, all.velocity, phase));
+}
+
+Waves::Waves(const WaveSetting& setting, Index rows, Index cols, std::uint64_t seed)
+    : wave_number_(wave_number(setting)),
+      sources_(grid_of_stations(rows, setting.row_line, setting.spacing)),
+      receivers_(grid_of_stations(cols, setting.col_line, setting.spacing)) {
   for (Index i = 0; i < rows; ++i)
     for (const Index k : {0, 1})
       sources_[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)] +=
-          jitter * normal_random(seed, i, k);
+          setting.jitter * normal_random(seed, i, k);
 }
 
 std::complex<double> Waves::at(Index i, Index j) const {

@@ -11,7 +11,13 @@
 
 namespace gridlops::program {
 
-/// What the waves of one frequency between two grids of stations depend on. None: the default.
+/// What the waves of one frequency between two grids of stations depend on.
+struct WaveSetting {
+  double frequency, velocity, spacing, jitter;
+  Index row_line, col_line;  ///< stations in a line
+};
+
+/// The options of a setting. None: the default.
 struct WaveArguments {
   std::optional<double> frequency, velocity, spacing, jitter;
   Index row_line = 0, col_line = 0;  ///< stations in a line; 0: about as many as there are lines
@@ -20,6 +26,8 @@ struct WaveArguments {
   void define(Options& options);
   /// The name of an option that was given; null if none was.
   const char* given() const;
+  /// The setting for so many stations. Throws UsageError for values that have no waves.
+  WaveSetting setting(Index rows, Index cols) const;
 };
 
 /// A station in metres: across lines, along its line.
@@ -31,8 +39,7 @@ using Station = std::array<double, 2>;
 /// others.
 class Waves {
  public:
-  /// Throws UsageError for values that have no waves.
-  Waves(const WaveArguments& arguments, Index rows, Index cols, std::uint64_t seed);
+  Waves(const WaveSetting& setting, Index rows, Index cols, std::uint64_t seed);
 
   // These are functions of the index, whatever rank they are called on.
   const Station& source(Index i) const { return sources_[static_cast<std::size_t>(i)]; }

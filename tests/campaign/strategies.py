@@ -57,14 +57,15 @@ def scales(draw, name, solver):
 
 
 @st.composite
-def ways(draw, ranks, solver):
+def ways(draw, ranks, solver, type_name="f32"):
     """How it is computed: what must not change the answer."""
+    storages = ("columns", "packed", "planes") if type_name in ("f64", "c128") else ("columns", "packed")
     P = draw(st.integers(1, ranks))
     grid = [P, draw(st.integers(1, ranks // P))]
     algorithm = "stationary-a" if solver == "block-cgls" else draw(one_of("stationary-a", "summa", "stationary-b", "block"))
     return {"ranks": ranks, "grid": grid, "algorithm": algorithm,
             "transport": draw(one_of("mpi", "chain", "shared", "one-sided", "mixed", "auto")),
-            "storage": draw(one_of("columns", "packed")) if algorithm == "stationary-a" else "columns",
+            "storage": draw(one_of(*storages)) if algorithm == "stationary-a" else "columns",
             "panel": draw(one_of(0, 1, 3)), "column_stable": draw(st.booleans()), "cuts": draw(seeds) if draw(one_in(3)) else None}
 
 
@@ -85,8 +86,9 @@ def plateaus(draw):
 def changes(draw):
     """A that the caller changes in place between two products, in two ways to compute them."""
     rows, cols = draw(shapes(False))
-    return {"area": "change", "type": draw(one_of("f64", "f32", "c128", "c64")), "rows": rows, "cols": cols, "seed": draw(seeds),
-            "columns": draw(one_of(1, 3, 20)), **{name: {**draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls")), "cuts": None} for name in ("how", "other")}}
+    type_name = draw(one_of("f64", "f32", "c128", "c64"))
+    return {"area": "change", "type": type_name, "rows": rows, "cols": cols, "seed": draw(seeds),
+            "columns": draw(one_of(1, 3, 20)), **{name: {**draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls", type_name)), "cuts": None} for name in ("how", "other")}}
 
 
 def all_solves():
@@ -113,7 +115,7 @@ def solves(draw):
     tolerance = draw(tolerances)
     if draw(one_in(5)):
         tolerance = draw(st.lists(tolerances, min_size=len(rhs), max_size=len(rhs)))
-    how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), solver))
+    how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), solver, name))
     preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(one_in(6)))
     of_matrix = draw(matrices(hermitian))
     if solver == "minres" and not damp:  # with D² an indefinite A may be singular
@@ -133,7 +135,7 @@ def solves(draw):
         how["algorithm"] = "stationary-a"
     change = draw(one_of(None, "order", "way", "batch", "scale", "alone"))
     if change == "way":
-        case["other"] = {"change": "way", "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), solver))}
+        case["other"] = {"change": "way", "how": draw(ways(draw(one_of(1, 2, 4, 3, 6)), solver, name))}
         if case["one_pass"]:
             case["other"]["how"]["algorithm"] = "stationary-a"
     elif change == "scale":

@@ -196,7 +196,8 @@ def matrix_mult(A: Matrix | npt.NDArray[Any], algorithm: str = "stationary-a", *
     The algorithm says which matrices move in Y = A X: ``"stationary-a"`` never moves A and is best for few columns;
     ``"summa"`` never moves Y, ``"stationary-b"`` never X; ``"block"`` keeps copies of A's rows along grid rows. A must
     have the axes of :meth:`Grid.matrix_layout` for the algorithm, with any cuts; otherwise ShapeError.
-    ``storage="packed"`` keeps a second, packed copy of A for products with few columns.
+    ``storage="packed"`` keeps a second, packed copy of A for products with few columns, and ``"planes"`` one whose
+    numbers are stored in two halves.
     """
     if isinstance(A, np.ndarray):
         grid = Grid()
