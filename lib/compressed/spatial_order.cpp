@@ -70,7 +70,7 @@ std::vector<std::uint64_t> hilbert_indices(const double* positions, Index points
   constexpr int bits = std::min(31, 63 / static_cast<int>(dimensions));
   // The cube is a millionth larger than the points need, so that points at one half of its side, one quarter
   // and so on lie within cells. At the edge of one, rounding would choose the cell.
-  constexpr double cells = (1 - 0x1p-20) * static_cast<double>(std::uint32_t{1} << bits);
+  const double cells = (1 - 0x1p-20) * static_cast<double>(std::uint32_t{1} << bits);
   std::vector<std::uint64_t> indices(at(points), 0);
   for (Index point = 0; point < points && side > 0; ++point) {
     std::array<std::uint32_t, dimensions> cell;
