@@ -25,7 +25,7 @@ struct SpaceOptions {
   bool has_probe = false;             ///< for DampingRule::gcv: solves for gcv_probe(), too
   /// Ends the space before it takes more multiplications than cgls() of all pairs of a right-hand side and D
   /// would. Its iterations are counted in the small problem after each step that they do not pay for. They
-  /// are those with A while they are no more than the steps, and an estimate from then on. What is counted
+  /// are those with A while they are fewer than the steps, and an estimate from then on. What is counted
   /// are multiplications and not seconds, so that bits depend on no clock. A restart counts anew.
   bool limits_cost = false;
   /// For that: the multiplications of a product of A with one column. 0: rows × columns of A.

@@ -125,8 +125,8 @@ class ProjectedProblem {
   }
 
   /// The iterations of CGLS for one column of β until the gradient is no longer than this, but `most` at
-  /// most. CGLS with A takes as many if they are no more than the steps, and otherwise, by experience, no
-  /// fewer.
+  /// most. CGLS with A takes as many if they are fewer than the steps, and otherwise, by experience, no
+  /// fewer. If the x of the last one is not solved with A, they are more than the steps.
   Index cgls_iterations(Index column, double damp, double gradient, Index most) const {
     std::vector<Small> x, r;
     for (const Small& K : K_) x.push_back(Small(K.cols(), 1));
@@ -151,7 +151,9 @@ class ProjectedProblem {
       }
       ++iterations;
     }
-    return iterations;
+    const double beyond = product(L_.back(), r.back()).column_norm_squared(0);  // along V₊
+    const bool is_solved = std::sqrt(gamma + beyond) <= gradient;
+    return std::min(is_solved ? iterations : std::max(iterations, steps() + 1), most);
   }
 
  private:
