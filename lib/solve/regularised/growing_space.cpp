@@ -22,6 +22,9 @@ namespace {
 // What a saved space consists of, besides the vectors.
 constexpr const char *description_fact = "problem", *steps_fact = "iteration", *numbers_file = "numbers";
 
+// How much longer a multiplication in the loops of small problems takes than one in a product of matrices.
+constexpr double slowness = 5;
+
 }  // namespace
 
 template <Scalar T>
@@ -226,13 +229,17 @@ bool GrowingSpace<T>::pays() {
 
 /// The multiplications on a rank of CGLS of all pairs, as far as the small problem shows them: those of one
 /// column for each D, another for another D, stand for all. No D counts for more than four times the cost of
-/// the space, which is enough for the space to go on.
+/// the space, which is enough for the space to go on, and the counting costs no more than the space.
 template <Scalar T>
 double GrowingSpace<T>::cost_of_cgls() const {
   const std::vector<Index> unknown = unknown_columns();
   if (unknown.empty()) return 0;
-  const double of_iteration = 2 * cost_of_product() / comm().size() * static_cast<double>(unknown.size());
-  const auto most = static_cast<Index>(std::min(std::ceil(4 * cost_ / of_iteration), 1e9));
+  const double ranks = comm().size(),
+               of_iteration = 2 * cost_of_product() / ranks * static_cast<double>(unknown.size());
+  const double counting = slowness * 4 * static_cast<double>(columns() * projected().dimension()) *
+                          std::ceil(static_cast<double>(options_.damps.size()) / ranks);
+  const auto most =
+      static_cast<Index>(std::ceil(std::min({4 * cost_ / of_iteration, cost_ / counting, 1e9})));
   std::vector<double> iterations{0};
   FailureScope failures;
   failures.run([&] {
@@ -268,8 +275,6 @@ bool GrowingSpace<T>::is_worth_preconditioning(double damp) const {
 /// V, against all of itself once; that of the blocks, and what they were made of; and the small problems.
 template <Scalar T>
 double GrowingSpace<T>::cost_of_step() const {
-  // How much longer one in the loops of small problems takes than one in a product of matrices.
-  constexpr double slowness = 5;
   const auto w = static_cast<double>(blocks_.next_width()),
              kept = static_cast<double>(projected().dimension()) + w;
   const auto m = static_cast<double>(A_->rows()), n = static_cast<double>(A_->cols());
