@@ -22,8 +22,8 @@ struct PlannedSolve {
        guarded = false;
   Layout matrix;
   Index compressed_bytes = 0;  ///< of this rank, if the matrix is compressed
-  Space product_range;  ///< of the matrix as an operator
-  Space range, domain;  ///< of the solver's operator, which may also redistribute
+  Space product_range;         ///< of the matrix as an operator
+  Space range, domain;         ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
   Index rest =

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gridlops/comm/failure.hpp"
+#include "gridlops/compressed/spatial_order.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/local/overlap.hpp"
-#include "gridlops/compressed/spatial_order.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {

@@ -17,8 +17,8 @@ namespace gridlops::cuda {
 ///
 /// An operand's address tells where it is. A rank without elements has no address, but in gather, scatter and
 /// all_to_all other ranks may still have elements. There every rank also calls the host communicator, with
-/// empty parts if its elements are on the device, so that all ranks call it equally often. Without elements it
-/// sends nothing.
+/// empty parts if its elements are on the device, so that all ranks call it equally often. Without elements
+/// it sends nothing.
 class DeviceCommunicator : public Communicator {
  public:
   ~DeviceCommunicator() override;
