@@ -54,11 +54,6 @@ std::string text_of(const CompressArguments& arguments, const CompressionReport&
 
 ExitStatus compress_file(Communicator& world, CompressArguments arguments) {
   const MatrixHeader header = read_matrix_header(world, arguments.matrix);
-  check_outputs(world,
-                {{"--matrix", arguments.matrix},
-                 {"--row-positions", arguments.row_positions},
-                 {"--col-positions", arguments.col_positions}},
-                {manifest_in("--output", arguments.output)});
   CompressionOptions& options = arguments.options;
   options.directory = arguments.output;
   options.row_order = order_of(world, arguments.row_positions, arguments.matrix, header.rows, "rows");
