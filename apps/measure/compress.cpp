@@ -88,7 +88,8 @@ Action define_compress(Options& options) {
       "Process grid [near-square]");
   options.examples(
       {"mpirun -n 4 gridlops compress --matrix waves/A.npy --output compressed --row-positions "
-       "waves/row_positions.npy --col-positions waves/col_positions.npy"});
+       "waves/row_positions.npy --col-positions waves/col_positions.npy",
+       "gridlops compress --matrix A.npy --output smaller --tolerance 1e-6"});
   return [arguments](Communicator& world) { return compress_file(world, *arguments); };
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,9 +22,9 @@ struct PlannedSolve {
   bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
        guarded = false;
   Layout matrix;
-  Index compressed_bytes = 0;  ///< of this rank, if the matrix is compressed
-  Space product_range;         ///< of the matrix as an operator
-  Space range, domain;         ///< of the solver's operator, which may also redistribute
+  std::optional<Index> compressed_bytes{};  ///< of this rank, if the matrix is compressed
+  Space product_range;                      ///< of the matrix as an operator
+  Space range, domain;                      ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
   Index rest =

@@ -69,7 +69,7 @@ PlannedSolve plan_of(const SolveTask& task) {
           !task.arguments.variances.empty(),
           task.arguments.options.guard > 0,
           layout,
-          0,
+          {},
           product->range(),
           op->range(),
           op->domain(),
@@ -265,7 +265,11 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     if (arguments.bounds_errors()) norm_A = frobenius_norm(A);
     product = make_product(task, std::move(A));
   }
-  const Index compressed_bytes = task.is_compressed ? product->kept_bytes(Partition()) : 0;
+  std::optional<Index> compressed_bytes;
+  if (task.is_compressed)
+    compressed_bytes = product->kept_bytes(Partition()) +
+                       product->scratch_bytes(ProductKind::forward,
+                                              product->domain().layout(task.shape.nrhs).cols.partition);
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
   OperatorPtr<T> matrix = arguments.verify_matrix ? product : nullptr;

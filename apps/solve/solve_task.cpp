@@ -67,6 +67,7 @@ void require_plain(const SolveArguments& arguments) {
   const char* option = arguments.precondition != "none"     ? "--precondition"
                        : arguments.verify_matrix            ? "--verify-matrix"
                        : arguments.dry_run                  ? "--dry-run"
+                       : arguments.sigma_min                ? "--sigma-min"
                        : arguments.one_pass.value_or(false) ? "--one-pass"
                        : arguments.storage                  ? "--storage"
                                                             : nullptr;

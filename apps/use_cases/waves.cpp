@@ -53,7 +53,7 @@ double wave_number(const WaveSetting& setting) {
 }  // namespace
 
 void WaveArguments::define(Options& options) {
-  options.group("Waves (--kind waves)");
+  options.group("Waves");
   options.number("--frequency", frequency, "F", 0, "Frequency in Hz [30]");
   options.number("--velocity", velocity, "C", 0, "Velocity in m/s [1800]");
   options.number("--spacing", spacing, "H", 0, "Distance of neighbouring stations in m [15]");

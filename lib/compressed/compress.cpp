@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <xxhash.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -43,7 +46,7 @@ void require_order(const std::vector<Index>& order, Index count, const char* lin
 /// Cuts the rows of a block, or its columns, into tiles of about equal size.
 TileLines lines_of(Range mine, const std::vector<Index>& order, Index tile) {
   TileLines lines;
-  const Index count = (mine.size + tile - 1) / tile;
+  const Index count = mine.size / tile + (mine.size % tile == 0 ? 0 : 1);
   for (Index k = 0; k < count; ++k) lines.sizes.push_back(balanced_part(mine.size, count, k).size);
   for (Index k = 0; order.empty() && k < mine.size; ++k) lines.order.push_back(k);
   for (const Index index : order)
@@ -148,13 +151,23 @@ TiledBlock compress_block(ElementSource<T>& source, TileLines rows, TileLines co
   return block;
 }
 
+std::uint64_t hash_of(const std::vector<Index>& order) {
+  return XXH3_64bits(order.data(), order.size() * sizeof(Index));
+}
+
+/// LAPACK counts with int, and a tile and its factors should fit into a cache.
+constexpr Index largest_tile = 16384;
+
 void check(Agreement& agreement, const CompressionOptions& options, Index rows, Index cols) {
   agreement.on("the tolerance", options.tolerance)
       .on("the size of a tile", options.tile)
-      .on("the directory", options.directory);
+      .on("the directory", options.directory)
+      .on("the order of rows", hash_of(options.row_order))
+      .on("the order of columns", hash_of(options.col_order));
   require<UsageError>(options.tolerance > 0 && options.tolerance < 1, "compress: the tolerance is ",
                       options.tolerance, "; it must be above 0 and below 1");
-  require<UsageError>(options.tile > 0, "compress: tiles cannot have ", options.tile, " rows and columns");
+  require<UsageError>(0 < options.tile && options.tile <= largest_tile, "compress: tiles cannot have ",
+                      options.tile, " rows and columns, but 1 to ", largest_tile);
   require_order(options.row_order, rows, "rows");
   require_order(options.col_order, cols, "columns");
 }
@@ -178,10 +191,14 @@ CompressedMatrixPtr<T> compress_on(const std::shared_ptr<const ProcessGrid>& gri
     mine = norm_of(*source, rows, cols);
   });
   CompressionReport report{.norm = norm_of_all(comm, mine), .dense_bytes = m * n * Index{sizeof(T)}};
+  require<UsageError>(std::isfinite(report.norm),
+                      "compress: the Frobenius norm of the matrix, whose elements are "
+                      "finite, is beyond the range of double precision; divide the matrix by a constant");
+  // Three quarters of the exponents, so that a power of two times α stays in the range of T.
   int power = 0;
   std::frexp(report.norm, &power);
   using Limits = std::numeric_limits<Real<T>>;
-  power = std::clamp(power, Limits::min_exponent, Limits::max_exponent - 1);
+  power = std::clamp(power, Limits::min_exponent * 3 / 4, Limits::max_exponent * 3 / 4);
   const double norm = std::ldexp(report.norm, -power);
 
   TiledBlock tiles;

@@ -31,7 +31,8 @@ namespace gridlops {
 //   bfloat16, float32, float64 for each tile the U and then the V in this precision, or the tile itself; two
 //                              numbers of bfloat16 take the place of one of float32
 //
-// Nothing in them depends on the grid that wrote them, but where tiles end.
+// Nothing in them depends on the grid that wrote them, but where tiles end. While files are written or read,
+// every rank has the orders and the table of all tiles, 7 numbers each.
 
 namespace {
 
@@ -85,17 +86,31 @@ GlobalLines gather_lines(Communicator& comm, bool is_first, const TileLines& min
   return all;
 }
 
-/// Writes what each rank has, one after the other.
+/// Calls work(bytes) for what a tile has in a precision: U, or the tile itself, and V.
+template <class Work>
+void for_each_factor(const TiledBlock& tiles, std::size_t precision, Work&& work) {
+  for (const StoredTile& tile : tiles.tiles) {
+    work(tile.U[precision]);
+    work(tile.V[precision]);
+  }
+}
+
+/// Writes the factors in one precision, rank by rank.
 template <Scalar R>
-void write_stream(CheckpointWriter& writer, const std::shared_ptr<const ProcessGrid>& grid, const char* name,
-                  const std::vector<Index>& bytes_of_ranks, const std::vector<std::byte>& mine) {
+void write_factors(CheckpointWriter& writer, const std::shared_ptr<const ProcessGrid>& grid,
+                   std::size_t precision, const std::vector<Index>& bytes_of_ranks, const TiledBlock& tiles) {
   std::vector<Index> sizes;
   for (const Index bytes : bytes_of_ranks) sizes.push_back(bytes / Index{sizeof(R)});
   Layout layout = row_blocks(*grid, 0, 1);
   layout.rows.partition = Partition::with_sizes(sizes);
   DistMatrix<R> numbers = allocate_matrix<R>(grid, layout);
-  grid->backend()->upload(mine.data(), numbers.local().data, std::ssize(mine));
-  writer.write(name, numbers);
+  numbers.set_zero();  // what fills the last number
+  auto* to = reinterpret_cast<std::byte*>(numbers.local().data);
+  for_each_factor(tiles, precision, [&](const std::vector<std::byte>& factor) {
+    grid->backend()->upload(factor.data(), to, std::ssize(factor));
+    to += factor.size();
+  });
+  writer.write(names[precision], numbers);
 }
 
 }  // namespace
@@ -115,29 +130,26 @@ void CompressedFiles::write(const Layout& layout, ScalarType type, const TiledBl
                     cols = gather_lines(comm, p == 0, tiles.cols, layout.col_range(*grid_, p, q),
                                         layout.col_count(), col_lines);
 
-  // The streams of this rank, and where they begin among those of all.
-  StoredTile::Bytes streams;
+  // Where the factors of each tile begin among those of all ranks.
   std::vector<TileEntry> entries;
+  std::array<Index, precisions> mine{};
+  std::vector<double> table;
   attempt(comm, [&] {
     for (const StoredTile& tile : tiles.tiles) {
-      TileEntry& entry = entries.emplace_back(TileEntry{tile.dense, tile.ranks});
-      for (std::size_t k = 0; k < precisions; ++k) {
-        entry.begins[k] = std::ssize(streams[k]);
-        streams[k].insert(streams[k].end(), tile.U[k].begin(), tile.U[k].end());
-        streams[k].insert(streams[k].end(), tile.V[k].begin(), tile.V[k].end());
-      }
+      entries.push_back({tile.dense, tile.ranks, mine});
+      for (std::size_t k = 0; k < precisions; ++k) mine[k] += std::ssize(tile.U[k]) + std::ssize(tile.V[k]);
     }
-    streams[0].resize((streams[0].size() + 3) / 4 * 4);
+    table.resize(at(row_lines.all * col_lines.all) * TileEntry::numbers);
   });
+  mine[0] = (mine[0] + 3) / 4 * 4;
   std::array<std::vector<Index>, precisions> bytes_of_ranks;
   for (std::size_t k = 0; k < precisions; ++k) {
     bytes_of_ranks[k].resize(static_cast<std::size_t>(comm.size()));
-    comm.all_gather(std::array{std::ssize(streams[k])}, bytes_of_ranks[k]);
+    comm.all_gather(std::array{mine[k]}, bytes_of_ranks[k]);
     const Index before =
         std::accumulate(bytes_of_ranks[k].begin(), bytes_of_ranks[k].begin() + comm.rank(), Index{0});
     for (TileEntry& entry : entries) entry.begins[k] += before;
   }
-  std::vector<double> table(at(row_lines.all * col_lines.all) * TileEntry::numbers);
   const Index width = std::ssize(tiles.cols.sizes);
   for (Index t = 0; t < std::ssize(entries); ++t) {
     const Index i = row_lines.before + t / width, j = col_lines.before + t % width;
@@ -154,9 +166,9 @@ void CompressedFiles::write(const Layout& layout, ScalarType type, const TiledBl
   writer.write_numbers("figures", {report.norm, report.error, static_cast<double>(report.tiles),
                                    static_cast<double>(report.dense_tiles),
                                    static_cast<double>(report.empty_tiles), static_cast<double>(power)});
-  write_stream<float>(writer, grid_, names[0], bytes_of_ranks[0], streams[0]);
-  write_stream<float>(writer, grid_, names[1], bytes_of_ranks[1], streams[1]);
-  write_stream<double>(writer, grid_, names[2], bytes_of_ranks[2], streams[2]);
+  write_factors<float>(writer, grid_, 0, bytes_of_ranks[0], tiles);
+  write_factors<float>(writer, grid_, 1, bytes_of_ranks[1], tiles);
+  write_factors<double>(writer, grid_, 2, bytes_of_ranks[2], tiles);
   writer.finish({{"content", content},
                  {"element type", std::string(name_of(type))},
                  {"rows", message(layout.row_count())},
@@ -322,7 +334,7 @@ CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&
                                        const std::string& directory, const MatrixHeader& header) {
   const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
   agree(grid, "read_compressed", [&](Agreement& agreement) {
-    agreement.on("the directory", directory);
+    agreement.on("the directory", directory).on("the rows", header.rows).on("the columns", header.cols);
     require<ShapeError>(header.type == scalar_type_of<T>, directory, " has elements of type ",
                         name_of(header.type), ", but it is to be read as ", name_of(scalar_type_of<T>));
   });

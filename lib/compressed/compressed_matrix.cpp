@@ -36,6 +36,7 @@ class StationaryCompressed final : public CompressedMatrix<T> {
 
   void do_connect(Op) const override { product_->connect(); }
   void do_reserve(Op op, const Partition& columns) const override {
+    this->domain().grid->backend()->template kernels<T>().reserve_narrow_gemm();
     product_->reserve(op, block_of_models(*this), block_of_data(*this),
                       this->domain().local_columns(columns));
   }

@@ -43,14 +43,12 @@ template <Scalar T>
 class FileSource final : public ElementSource<T> {
  public:
   FileSource(const std::string& name, const MatrixHeader& header, Range rows, Range cols)
-      : ElementSource<T>(rows, cols),
-        reader_(name, header),
-        by_columns_(header.fortran_order || header.cols == 1) {}
+      : ElementSource<T>(rows, cols), reader_(name, header) {}
 
-  bool by_columns() const override { return by_columns_; }
+  bool by_columns() const override { return reader_.by_columns(); }
   // Lines that follow each other in the file are read together.
   void read(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) override {
-    const std::span<const Index> lines = by_columns_ ? cols : rows;
+    const std::span<const Index> lines = by_columns() ? cols : rows;
     std::vector<Index> sorted(lines.size());
     std::iota(sorted.begin(), sorted.end(), Index{0});
     std::sort(sorted.begin(), sorted.end(), [&](Index a, Index b) { return lines[at(a)] < lines[at(b)]; });
@@ -59,7 +57,7 @@ class FileSource final : public ElementSource<T> {
       for (end = begin + 1; end < sorted.size(); ++end)
         if (lines[at(sorted[end])] != first + static_cast<Index>(end - begin)) break;
       const std::span<const Index> run(sorted.data() + begin, end - begin);
-      by_columns_ ? read_columns(first, run, rows, to) : read_rows(first, run, cols, to);
+      by_columns() ? read_columns(first, run, rows, to) : read_rows(first, run, cols, to);
     }
   }
 
@@ -82,7 +80,6 @@ class FileSource final : public ElementSource<T> {
   }
 
   MatrixReader<T> reader_;
-  bool by_columns_;
   std::vector<T> lines_;
 };
 

@@ -92,7 +92,8 @@ std::vector<Way> ways_to_store() {
   std::vector<Way> ways{{0, 1.0}};
   for (int p = 0; p <= static_cast<int>(own_precision<T>); ++p) {
     const auto precision = static_cast<Precision>(p);
-    ways.push_back({bytes_of(precision), 2 * std::pow(roundoff(precision), 2) / 3});
+    // The square of a rounding error, of a number whose logarithm may be anything, is 0.18 u² on average.
+    ways.push_back({bytes_of(precision), 2 * 0.18 * std::pow(roundoff(precision), 2)});
   }
   return ways;
 }
@@ -168,21 +169,22 @@ std::vector<std::byte> narrowed(MatrixView<const S> A, Precision precision) {
 }
 
 template <class S>
-StoredTile dense_tile(MatrixView<const S> A, Precision precision) {
+StoredTile dense_tile_in(MatrixView<const S> A, Precision precision) {
   StoredTile tile{.rows = A.rows, .cols = A.cols, .dense = precision};
   tile.U[static_cast<std::size_t>(precision)] = narrowed(A, precision);
   tile.error_squared = error_squared(A, tile);
   return tile;
 }
 
-/// The lowest precision in which rounding A is expected to have an error of at most `allowed`.
+/// The tile in the lowest precision that keeps the error; its own precision has none.
 template <Scalar T>
-Precision dense_precision(double norm_squared, double allowed) {
-  for (int p = 0; p < static_cast<int>(own_precision<T>); ++p) {
-    const auto precision = static_cast<Precision>(p);
-    if (std::sqrt(norm_squared / 3) * roundoff(precision) <= allowed) return precision;
+StoredTile dense_tile(MatrixView<const Accumulator<T>> A, double allowed_squared) {
+  StoredTile tile;
+  for (int p = 0; p <= static_cast<int>(own_precision<T>); ++p) {
+    tile = dense_tile_in<Accumulator<T>>(A, static_cast<Precision>(p));
+    if (tile.error_squared <= allowed_squared) break;
   }
-  return own_precision<T>;
+  return tile;
 }
 
 /// The tile by its singular vectors; counts: of the vectors that each way stores.
@@ -216,24 +218,20 @@ StoredTile compress_tile(MatrixView<const Accumulator<T>> A, double allowed) {
   using S = Accumulator<T>;
   const double all = norm_squared(A), allowed_squared = allowed * allowed;
   if (all <= allowed_squared) return {.rows = A.rows, .cols = A.cols, .error_squared = all};
-  const Precision as_it_is = dense_precision<T>(all, allowed);
-  const auto dense = [&] {
-    StoredTile tile = dense_tile<S>(A, as_it_is);
-    return tile.error_squared <= allowed_squared ? tile : dense_tile<S>(A, own_precision<T>);
-  };
+  StoredTile dense = dense_tile<T>(A, allowed_squared);
 
   // With more vectors, even of the lowest precision, the tile as it is takes fewer bytes.
-  const Index most =
-      std::min({A.rows, A.cols,
-                A.rows * A.cols * bytes_of(as_it_is) / ((A.rows + A.cols) * bytes_of(Precision::bfloat16))});
+  const Index most = std::min(
+      {A.rows, A.cols,
+       A.rows * A.cols * bytes_of(*dense.dense) / ((A.rows + A.cols) * bytes_of(Precision::bfloat16))});
   constexpr double share_of_rest = 0.05;
   const RangeBasis<S> range = find_range<S>(A, share_of_rest * allowed_squared, most);
-  if (range.rank == 0 || range.rest_squared > share_of_rest * allowed_squared) return dense();
+  if (range.rank == 0 || range.rest_squared > share_of_rest * allowed_squared) return dense;
 
   Block<S> B(A.cols, range.rank), V(A.cols, range.rank), Zh(range.rank, range.rank), U(A.rows, range.rank);
   std::copy_n(range.B.elements.data(), B.elements.size(), B.elements.data());
   std::vector<double> sigma(at(range.rank));
-  if (!lapack::singular_values(B.view(), sigma.data(), V.elements.data(), Zh.elements.data())) return dense();
+  if (!lapack::singular_values(B.view(), sigma.data(), V.elements.data(), Zh.elements.data())) return dense;
   gemm<S>(Op::none, Op::adjoint, S(1), range.Q.view().col_block({0, range.rank}), Zh.view(), S(0), U.view());
   for (Index k = 0; k < range.rank; ++k)
     for (Index i = 0; i < A.rows; ++i) U.view()(i, k) *= sigma[at(k)];
@@ -243,10 +241,10 @@ StoredTile compress_tile(MatrixView<const Accumulator<T>> A, double allowed) {
   for (int attempts = 0; attempts < 4; ++attempts, left /= 2) {  // rounding may exceed its average
     const std::vector<Index> counts = choose_ways(sigma, ways, left);
     StoredTile tile = tile_of<S>(A, U, V, counts);
-    if (tile.bytes() >= NarrowMatrix<T>{nullptr, A.rows, A.cols, as_it_is}.bytes()) break;
+    if (tile.bytes() >= dense.bytes()) break;
     if (tile.error_squared <= allowed_squared) return tile;
   }
-  return dense();
+  return dense;
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \

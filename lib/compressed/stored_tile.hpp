@@ -30,7 +30,7 @@ struct StoredTile {
 /// The range of A by a randomised method, block by block until the rest is small (Martinsson, Voronin: A
 /// randomized blocked algorithm for efficiently computing rank-revealing factorizations of matrices, SIAM J.
 /// Sci. Comput. 38, 2016), then its singular vectors. A vector of singular value σ may be left out, at the
-/// error σ², or stored in a precision with unit roundoff u, at the error 2σ²u²/3, which rounding has on
+/// error σ², or stored in a precision with unit roundoff u, at the error 2 · 0.18 σ²u², which rounding has on
 /// average. The choice for all vectors minimises the bytes for that sum of errors. The error of the result
 /// is computed from its definition.
 template <Scalar T>

@@ -221,7 +221,8 @@ MatrixHeader read_matrix_header(Communicator& comm, const std::string& name) {
 }
 
 template <Scalar T>
-MatrixReader<T>::MatrixReader(const std::string& name, const MatrixHeader& header) {
+MatrixReader<T>::MatrixReader(const std::string& name, const MatrixHeader& header)
+    : by_columns_(gridlops::by_columns(header)) {
   require<ShapeError>(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>, name,
                       " has elements of type ", name_of(header.type), ", but it is to be read as ",
                       name_of(scalar_type_of<T>), ", which cannot hold them all");

@@ -16,10 +16,13 @@ class MatrixReader {
   /// Opens the file. Throws ShapeError if T does not hold all its values, and InputError.
   MatrixReader(const std::string& name, const MatrixHeader& header);
 
+  /// Whether columns are contiguous in the file.
+  bool by_columns() const { return by_columns_; }
   /// block ← rows × cols of the matrix, not empty. Throws InputError.
   void read(Range rows, Range cols, MatrixView<T> block) const { read_(rows, cols, block); }
 
  private:
+  bool by_columns_;
   std::function<void(Range rows, Range cols, MatrixView<T> block)> read_;
 };
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
 import program  # noqa: E402  (found by the line before)
 
 COMMON = {"rows": int, "cols": int, "nrhs": int, "dtype": str, "adjoint": bool, "grid": list, "algorithm": str, "form": str,
-          "copies": int, "panel": int, "storage": str, "transport": str, "device": str, "asked": dict, "repetitions": int, "samples": list, "seconds": float, "gflops": float, "limit_gflops": float,
+          "copies": int, "panel": int, "storage": str, "high_plane": bool, "transport": str, "device": str, "asked": dict, "repetitions": int, "samples": list, "seconds": float, "gflops": float, "limit_gflops": float,
           "limit_read_gbs": float, "roofline_seconds": float, "roofline_fraction": float, "bytes_sent": int, "waiting": float,
           "error": float, "allowed_error": float}
 SOLVE = {**COMMON, "solver": str, "seconds_per_iteration": float, "launches_per_iteration": int}

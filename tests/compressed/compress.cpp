@@ -155,7 +155,7 @@ TEMPLATE_LIST_TEST_CASE("Tiles are stored in the cheapest way", "[compressed]", 
         [](Index i, Index j) { return counter_random<T>(1, i, 0) * counter_random<T>(2, j, 0); }, options);
     CHECK((one.dense_tiles == 0 && one.empty_tiles == 0));
     CHECK(one.bytes < one.dense_bytes / 4);
-    // Random numbers have no low rank; in bfloat16 their error is 1e-3, so float32 it is.
+    // Random numbers have no low rank; in bfloat16 their error is 1.7e-3, so float32 it is.
     const CompressionReport noise = check<T>(grid, size, size, random_elements<T>(5), options);
     CHECK(noise.dense_tiles == blocks);
     CHECK(noise.bytes >= size * size * (is_complex<T> ? 8 : 4));

@@ -57,7 +57,8 @@ using CompressedMatrixPtr = std::shared_ptr<const CompressedMatrix<T>>;
 /// definition, so that of Ã is known, not estimated.
 ///
 /// Throws UsageError on all ranks if the tolerance is out of range, an order has not each index once, or A
-/// has an element that is not finite; ShapeError if A lies otherwise; OutOfMemory.
+/// has an element that is not finite; ShapeError if A lies otherwise; OutOfMemory; OutputError if nothing can
+/// be saved in the directory, or something was before.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options = {});

@@ -89,9 +89,12 @@ class Kernels {
   /// Cₖ ← α op_a(Aₖ) op_b(Bₖ) + β Cₖ for each k < count, each as gemm() has it.
   virtual void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
                             MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const = 0;
-  /// Y ← α op(A) X + β Y for an A whose numbers are stored in fewer bytes than those of T.
+  /// Y ← α op(A) X + β Y for an A whose numbers are stored in fewer bytes than those of T. Its memory has
+  /// been reserved.
   virtual void narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
                            MatrixView<T> Y) const = 0;
+  /// Takes the memory in which narrow_gemm() works, if it needs any. Throws OutOfMemory on this rank alone.
+  virtual void reserve_narrow_gemm() const {}
   /// Y ← X.
   virtual void copy(MatrixView<const T> X, MatrixView<T> Y) const = 0;
   /// Every element of X ← value.

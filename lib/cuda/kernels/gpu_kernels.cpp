@@ -153,17 +153,37 @@ void CudaKernels<T>::copy(MatrixView<const T> X, MatrixView<T> Y) const {
   begun(Launch<DeviceScalar<T>>::copy(stream(), on_device(X), on_device(Y)), "the kernel copy");
 }
 
+namespace {
+/// How many elements of a narrow matrix are widened at a time, but at least one column.
+constexpr Index widened_elements = Index{1} << 22;
+}  // namespace
+
+template <Scalar T>
+void CudaKernels<T>::reserve_narrow_gemm() const {
+  environment_.widened.reserve(widened_elements * Index{sizeof(T)});
+}
+
 template <Scalar T>
 void CudaKernels<T>::narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
                                  MatrixView<T> Y) const {
-  const auto* elements = reinterpret_cast<const T*>(A.data);
-  if (A.precision != own_precision<T> && A.numbers() > 0) {
-    auto* const wide = static_cast<T*>(environment_.widened.reserve(A.rows * A.cols * Index{sizeof(T)}));
-    begun(Launch<DeviceScalar<T>>::widen(stream(), A.numbers(), A.precision, A.data, on_device(wide)),
-          "the kernel widen");
-    elements = wide;
+  if (A.precision == own_precision<T> || A.numbers() == 0)
+    return gemm(op, Op::none, alpha, MatrixView<const T>(reinterpret_cast<const T*>(A.data), A.rows, A.cols),
+                X, beta, Y);
+  const Index at_once = std::clamp<Index>(widened_elements / A.rows, 1, A.cols);
+  auto* const wide = static_cast<T*>(environment_.widened.reserve(A.rows * at_once * Index{sizeof(T)}));
+  for (Index begin = 0; begin < A.cols; begin += at_once) {
+    const Range range{begin, std::min(at_once, A.cols - begin)};
+    const NarrowMatrix<T> part = A.columns(range);
+    begun(
+        Launch<DeviceScalar<T>>::widen(stream(), part.numbers(), part.precision, part.data, on_device(wide)),
+        "the kernel widen");
+    const MatrixView<const T> columns(wide, A.rows, range.size);
+    if (op == Op::none) {
+      gemm(op, Op::none, alpha, columns, X.row_block(range), begin == 0 ? beta : T(1), Y);
+    } else {
+      gemm(op, Op::none, alpha, columns, X, beta, Y.row_block(range));
+    }
   }
-  gemm(op, Op::none, alpha, MatrixView<const T>(elements, A.rows, A.cols), X, beta, Y);
 }
 
 template <Scalar T>

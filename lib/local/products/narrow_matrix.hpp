@@ -18,7 +18,7 @@ constexpr Index bytes_of(Precision precision) { return Index{2} << static_cast<i
 
 /// How far rounding to nearest moves a number at most, relative to the number.
 constexpr double roundoff(Precision precision) {
-  return precision == Precision::bfloat16 ? 0x1p-9 : precision == Precision::float32 ? 0x1p-24 : 0x1p-53;
+  return precision == Precision::bfloat16 ? 0x1p-8 : precision == Precision::float32 ? 0x1p-24 : 0x1p-53;
 }
 
 /// That of the elements of T.
