@@ -75,11 +75,9 @@ inline const Calls<SolveOptions>& solver_calls() {
         SolverOperands<double> operands;
         if (preconditioned) operands.preconditioner = p.S.get();
         if (row.has(Feature::proximal_operator)) operands.penalty = box<double>(0, 1);
-        solve(row.solver,
-              preconditioned ? *p.normal_M
-              : squared      ? *p.normal_A
-                             : *p.A,
-              squared ? p.R : p.B, p.X, o, operands);
+        const OperatorPtr<double>&plain = preconditioned ? p.M : p.A,
+              &normal = preconditioned ? p.normal_M : p.normal_A;
+        solve(row.solver, squared ? *normal : *plain, squared ? p.R : p.B, p.X, o, operands);
       });
     return all;
   }();
