@@ -194,11 +194,13 @@ CompressedMatrixPtr<T> compress_on(const std::shared_ptr<const ProcessGrid>& gri
   require<UsageError>(std::isfinite(report.norm),
                       "compress: the Frobenius norm of the matrix, whose elements are "
                       "finite, is beyond the range of double precision; divide the matrix by a constant");
-  // Three quarters of the exponents, so that a power of two times α stays in the range of T.
+  // Less than all exponents, so that a power of two times α stays in the range of T. What is left of the
+  // numbers stays in that of float.
   int power = 0;
   std::frexp(report.norm, &power);
   using Limits = std::numeric_limits<Real<T>>;
-  power = std::clamp(power, Limits::min_exponent * 3 / 4, Limits::max_exponent * 3 / 4);
+  constexpr int room = std::min(Limits::max_exponent / 4, 96);
+  power = std::clamp(power, Limits::min_exponent + room, Limits::max_exponent - room);
   const double norm = std::ldexp(report.norm, -power);
 
   TiledBlock tiles;
