@@ -131,8 +131,9 @@ SolveReport finish(GrowingSpace<T>& space, const ConstDistMatrix<T>& B, DistMatr
   options.initial_guess = true;
   if (!options.tolerance && options.error == 0) options.tolerance = space.tolerance();
   const LinearOperator<T>& A = *space.A();
-  const double damp = *std::min_element(options.damp.values().begin(), options.damp.values().end());
-  if (is_known || !B.grid()->is_member() || !space.is_worth_preconditioning(damp))
+  const std::vector<double>& damps = options.damp.values();  // none without columns
+  const double damp = damps.empty() ? 0 : *std::min_element(damps.begin(), damps.end());
+  if (is_known || damps.empty() || !B.grid()->is_member() || !space.is_worth_preconditioning(damp))
     return solve(Solver::cgls, A, B, X, options);
   const OperatorPtr<T> M = space_preconditioner(space, damp);
   options.one_pass = false;
