@@ -177,8 +177,8 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
         *arguments.sigma_min, shape.rows, shape.cols));
   }
   require_same_options(task);
-  require_compatible(request_of(arguments, inputs.is_compressed,
-                                saved));  // with the values that a restart takes from its run
+  // With the values that a restart takes from its run.
+  require_compatible(request_of(arguments, inputs.is_compressed, saved));
   return task;
 }
 

@@ -253,10 +253,6 @@ void write_on_root(Communicator& world, const std::string& path, const std::func
   });
 }
 
-}  // namespace
-
-namespace {
-
 /// What --sweep auto left to the solver, and why; empty otherwise.
 std::string rest_text(const SolveArguments& arguments, const SpaceSweep& space) {
   if (!arguments.sweep.leaves_rest()) return "";

@@ -86,15 +86,6 @@ GlobalLines gather_lines(Communicator& comm, bool is_first, const TileLines& min
   return all;
 }
 
-/// Calls work(bytes) for what a tile has in a precision: U, or the tile itself, and V.
-template <class Work>
-void for_each_factor(const TiledBlock& tiles, std::size_t precision, Work&& work) {
-  for (const StoredTile& tile : tiles.tiles) {
-    work(tile.U[precision]);
-    work(tile.V[precision]);
-  }
-}
-
 /// Writes the factors in one precision, rank by rank.
 template <Scalar R>
 void write_factors(CheckpointWriter& writer, const std::shared_ptr<const ProcessGrid>& grid,
@@ -106,10 +97,12 @@ void write_factors(CheckpointWriter& writer, const std::shared_ptr<const Process
   DistMatrix<R> numbers = allocate_matrix<R>(grid, layout);
   numbers.set_zero();  // what fills the last number
   auto* to = reinterpret_cast<std::byte*>(numbers.local().data);
-  for_each_factor(tiles, precision, [&](const std::vector<std::byte>& factor) {
-    grid->backend()->upload(factor.data(), to, std::ssize(factor));
-    to += factor.size();
-  });
+  for (const StoredTile& tile : tiles.tiles) {
+    for (const auto* factor : {&tile.U[precision], &tile.V[precision]}) {
+      grid->backend()->upload(factor->data(), to, std::ssize(*factor));
+      to += factor->size();
+    }
+  }
   writer.write(names[precision], numbers);
 }
 
@@ -272,7 +265,9 @@ NarrowMatrix<T> columns_of(const NarrowMatrix<T>& A, const std::vector<Index>& i
 template <Scalar T>
 class TileReader {
  public:
-  TileReader(const CheckpointReader& reader, const std::array<MatrixHeader, precisions>& headers) {
+  TileReader(const CheckpointReader& reader, const std::array<MatrixHeader, precisions>& headers,
+             const std::string& directory)
+      : directory_(directory) {
     for (std::size_t p = 0; p < precisions; ++p) {
       const MatrixHeader& header = headers[p];
       if (header.rows == 0) continue;
@@ -288,8 +283,14 @@ class TileReader {
                     .dense = entry.dense,
                     .ranks = entry.ranks};
     std::vector<std::byte> all, some;
+    require<InputError>(!entry.dense || *entry.dense <= own_precision<T>, directory_,
+                        ": a tile has more digits than its element type");
     for (std::size_t p = 0; p < precisions; ++p) {
       const auto precision = static_cast<Precision>(p);
+      require<InputError>(0 <= entry.ranks[p] && entry.ranks[p] <= std::min(rows, cols) &&
+                              (entry.ranks[p] == 0 || (!entry.dense && precision <= own_precision<T>)),
+                          directory_, ": a tile of ", rows, " x ", cols, " has ", entry.ranks[p],
+                          " vectors of ", names[p]);
       if (entry.dense == precision) {
         const NarrowMatrix<T> stored = next(all, p, entry.begins[p], rows, cols);
         tile.U[p] = rows_of(columns_of(stored, cols_inside, some), rows_inside);
@@ -312,14 +313,15 @@ class TileReader {
     NarrowMatrix<T> stored{nullptr, rows, cols, static_cast<Precision>(p)};
     const Index most = streams_[p] ? streams_[p]->bytes : 0;
     require<InputError>(begin >= 0 && cols >= 0 && begin <= most && stored.bytes() <= most - begin,
-                        "the file of ", names[p], " has ", most, " bytes, not ", stored.bytes(), " from ",
-                        begin, " on");
+                        directory_, ": ", names[p], ".npy has ", most, " bytes, not ", stored.bytes(),
+                        " from ", begin, " on");
     memory.resize(at(stored.bytes()));
     if (stored.bytes() > 0) streams_[p]->file.read(memory.data(), stored.bytes(), streams_[p]->begin + begin);
     stored.data = memory.data();
     return stored;
   }
 
+  const std::string directory_;
   std::array<std::optional<Stream>, precisions> streams_;
 };
 
@@ -363,7 +365,7 @@ CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&
                   keep(row_order, row_sizes, layout.row_range(*grid, my_row, my_col), header.rows, directory),
               cols =
                   keep(col_order, col_sizes, layout.col_range(*grid, my_row, my_col), header.cols, directory);
-    TileReader<T> tiles(reader, headers);
+    TileReader<T> tiles(reader, headers, directory);
     for (std::size_t i = 0; i < rows.lines.size(); ++i) {
       for (std::size_t j = 0; j < cols.lines.size(); ++j) {
         const Index row = rows.lines[i], col = cols.lines[j];
