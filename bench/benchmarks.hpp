@@ -29,6 +29,7 @@ Action define_comm(Options& options);
 Action define_messages(Options& options);
 Action define_kernels(Options& options);
 Action define_operators(Options& options);
+Action define_compressed(Options& options);
 
 // Arguments that several files use.
 

@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
        {"messages", "Messages by size and number between synchronisations, and which way is faster",
         define_messages},
        {"kernels", "Kernels of the solvers", define_kernels},
-       {"operators", "Operators of the use cases, with their sizes", define_operators}});
+       {"operators", "Operators of the use cases, with their sizes", define_operators},
+       {"compressed", "Products with a compressed matrix, in turn with the matrix itself",
+        define_compressed}});
   return gridlops::program::run_program(argc, argv, command_line);
 }

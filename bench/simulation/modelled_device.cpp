@@ -165,10 +165,12 @@ class ModelledKernels final : public Kernels<T> {
                bytes_of<T>(count * (A.first.size() + B.first.size()) + (beta == T(0) ? 1 : 2) * elements));
     host_.gemm_batched(count, op_a, op_b, alpha, A, B, beta, C);
   }
-  void narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
+  void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                    MatrixView<T> Y) const override {
-    queue_.add(product_flops<T>(A.rows, A.cols, X.cols),
-               static_cast<double>(A.bytes()) + bytes_of<T>(X.size() + (beta == T(0) ? 1 : 2) * Y.size()));
+    for (const NarrowMatrix<T>& matrix : A)
+      queue_.add(
+          product_flops<T>(matrix.rows, matrix.cols, X.cols),
+          static_cast<double>(matrix.bytes()) + bytes_of<T>(X.size() + (beta == T(0) ? 1 : 2) * Y.size()));
     host_.narrow_gemm(op, alpha, A, X, beta, Y);
   }
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override {

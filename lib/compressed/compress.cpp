@@ -117,15 +117,6 @@ double norm_of_all(Communicator& comm, double mine) {
                          [](double a, double b) { return std::hypot(a, b); });
 }
 
-template <Scalar T>
-Accumulator<T> scaled(T value, int power) {
-  if constexpr (is_complex<T>) {
-    return {std::ldexp(double{value.real()}, power), std::ldexp(double{value.imag()}, power)};
-  } else {
-    return std::ldexp(double{value}, power);
-  }
-}
-
 /// The tiles of a block that is divided by a power of two.
 template <Scalar T>
 TiledBlock compress_block(ElementSource<T>& source, TileLines rows, TileLines cols, int power,
@@ -140,9 +131,11 @@ TiledBlock compress_block(ElementSource<T>& source, TileLines rows, TileLines co
     backend.for_each(std::ssize(ranges), flops, [&](Index other) {
       const Range range = ranges[at(other)];
       const MatrixView<const T> tile = source.by_columns() ? panel.row_block(range) : panel.col_block(range);
+      const double scale = std::ldexp(1.0, -power);
       std::vector<Accumulator<T>> wide(at(tile.size()));
       for (Index j = 0; j < tile.cols; ++j)
-        for (Index i = 0; i < tile.rows; ++i) wide[at(i + j * tile.rows)] = scaled(tile(i, j), -power);
+        for (Index i = 0; i < tile.rows; ++i)
+          wide[at(i + j * tile.rows)] = scale * static_cast<Accumulator<T>>(tile(i, j));
       const double allowed = allowed_per_element * std::sqrt(static_cast<double>(tile.size()));
       (source.by_columns() ? block.tile(other, k) : block.tile(k, other)) =
           compress_tile<T>({wide.data(), tile.rows, tile.cols}, allowed);

@@ -39,7 +39,7 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
   set_up(rows_, block.rows);
   set_up(cols_, block.cols);
   const Places in_rows = number_vectors(rows_, block, true), in_cols = number_vectors(cols_, block, false);
-  std::vector<Index> from_cols(at(vectors_)), from_rows(at(vectors_));
+  std::vector<Index> from_cols(at(rows_.vectors)), from_rows(at(cols_.vectors));
   for (std::size_t t = 0; t < block.tiles.size(); ++t) {
     for (std::size_t p = 0; p < precisions; ++p) {
       for (Index k = 0; k < block.tiles[t].ranks[p]; ++k) {
@@ -55,7 +55,7 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
 }
 
 /// The vectors of a side follow each other line by line, there precision by precision, and other line by
-/// other.
+/// other. Numbers between those of two precisions belong to none.
 template <Scalar T>
 typename CompressedBlock<T>::Places CompressedBlock<T>::number_vectors(Side& side, TiledBlock& block,
                                                                        bool by_rows) {
@@ -73,10 +73,11 @@ typename CompressedBlock<T>::Places CompressedBlock<T>::number_vectors(Side& sid
       }
       line.factors[p] = {nullptr, line.range.size, next - before, static_cast<Precision>(p)};
       elements_ += line.range.size * (next - before);
+      next = NarrowMatrix<T>::aligned(next);
     }
     line.vectors.size = next - line.vectors.begin;
   }
-  vectors_ = next;
+  side.vectors = next;
   return first;
 }
 
@@ -151,7 +152,7 @@ Index CompressedBlock<T>::bytes() const {
 template <Scalar T>
 Index CompressedBlock<T>::scratch_bytes(Index columns) const {
   const auto of = [columns](Index rows) { return ScratchStack::bytes_of<T>(rows * columns); };
-  return 2 * of(vectors_) + (rows_.order.size() > 0 ? of(rows_.size) : 0) +
+  return of(rows_.vectors) + of(cols_.vectors) + (rows_.order.size() > 0 ? of(rows_.size) : 0) +
          (cols_.order.size() > 0 ? of(cols_.size) : 0);
 }
 
@@ -159,9 +160,9 @@ Index CompressedBlock<T>::scratch_bytes(Index columns) const {
 template <Scalar T>
 void CompressedBlock<T>::move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta,
                                    MatrixView<T> Y) const {
-  const Range rows{0, X.rows};
-  backend_->kernels<T>().arrays().add_runs(alpha, {.rows = X.rows, .first = from.data()}, X, beta, Y,
-                                           {.x_rows = rows, .y_rows = rows, .rows = rows});
+  const Range rows{0, Y.rows};
+  backend_->kernels<T>().arrays().add_runs(alpha, {.rows = Y.rows, .first = from.data()}, X, beta, Y,
+                                           {.x_rows = {0, X.rows}, .y_rows = rows, .rows = rows});
 }
 
 template <Scalar T>
@@ -177,8 +178,8 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
 
   const bool in_is_moved = in.order.size() > 0, out_is_moved = out.order.size() > 0;
   const ScratchArray<T> in_memory(grid, in_is_moved ? in.size * columns : 0),
-      out_memory(grid, out_is_moved ? out.size * columns : 0), coefficients(grid, vectors_ * columns),
-      reordered(grid, vectors_ * columns);
+      out_memory(grid, out_is_moved ? out.size * columns : 0), coefficients(grid, in.vectors * columns),
+      reordered(grid, out.vectors * columns);
   MatrixView<const T> X_tiles = X;
   if (in_is_moved) {
     const MatrixView<T> moved(in_memory.data(), in.size, columns);
@@ -186,33 +187,24 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
     X_tiles = moved;
   }
 
-  const MatrixView<T> of_in(coefficients.data(), vectors_, columns),
-      of_out(reordered.data(), vectors_, columns);
+  const MatrixView<T> of_in(coefficients.data(), in.vectors, columns),
+      of_out(reordered.data(), out.vectors, columns);
   backend_->for_each(std::ssize(in.lines), flops / 2, [&](Index l) {
     const Line& line = in.lines[at(l)];
-    Index begin = line.vectors.begin;
-    for (const NarrowMatrix<T>& factor : line.factors) {
-      kernels.narrow_gemm(Op::adjoint, T(1), factor, X_tiles.row_block(line.range), T(0),
-                          of_in.row_block({begin, factor.cols}));
-      begin += factor.cols;
-    }
+    kernels.narrow_gemm(Op::adjoint, T(1), line.factors, X_tiles.row_block(line.range), T(0),
+                        of_in.row_block(line.vectors));
   });
-  if (vectors_ > 0) move_rows(out.from_other, T(1), of_in, T(0), of_out);
+  if (out.vectors > 0) move_rows(out.from_other, T(1), of_in, T(0), of_out);
 
   const T alpha_out = out_is_moved ? T(1) : alpha, beta_out = out_is_moved ? T(0) : beta;
   const MatrixView<T> Y_tiles = out_is_moved ? MatrixView<T>(out_memory.data(), out.size, columns) : Y;
   backend_->for_each(std::ssize(out.lines), flops / 2, [&](Index l) {
     const Line& line = out.lines[at(l)];
     const MatrixView<T> Y_line = Y_tiles.row_block(line.range);
-    T keeps = beta_out;
-    Index begin = line.vectors.begin;
-    for (const NarrowMatrix<T>& factor : line.factors) {
-      kernels.narrow_gemm(Op::none, alpha_out, factor, of_out.row_block({begin, factor.cols}), keeps, Y_line);
-      keeps = T(1);
-      begin += factor.cols;
-    }
+    kernels.narrow_gemm(Op::none, alpha_out, line.factors, of_out.row_block(line.vectors), beta_out, Y_line);
     for (const auto& [other, tile] : line.dense)
-      kernels.narrow_gemm(op, alpha_out, tile, X_tiles.row_block(in.lines[at(other)].range), T(1), Y_line);
+      kernels.narrow_gemm(op, alpha_out, {&tile, 1}, X_tiles.row_block(in.lines[at(other)].range), T(1),
+                          Y_line);
   });
   if (out_is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
 }

@@ -61,7 +61,7 @@ class CompressedBlock {
   };
   /// The rows, with the U, or the columns, with the V.
   struct Side {
-    Index size = 0;
+    Index size = 0, vectors = 0;
     std::vector<Line> lines;
     Buffer<Index> order, place;  // of index k in the order of the tiles, and the inverse; empty if they agree
     Buffer<Index> from_other;    // for each vector of this side, its place on the other side
@@ -76,7 +76,7 @@ class CompressedBlock {
 
   std::shared_ptr<Backend> backend_;
   Side rows_, cols_;
-  Index vectors_ = 0, elements_ = 0;  // elements: of all factors and dense tiles
+  Index elements_ = 0;  // of all factors and dense tiles
 };
 
 }  // namespace gridlops

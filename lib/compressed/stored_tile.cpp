@@ -2,7 +2,9 @@
 #include "compressed/stored_tile.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -37,12 +39,19 @@ void gemm(Op op_a, Op op_b, S alpha, MatrixView<const S> A, MatrixView<const S> 
               size(B.stride), beta, C.data, size(C.stride));
 }
 
+/// In several sums, so that the processor need not wait for each addition.
 template <class S>
 double norm_squared(MatrixView<const S> A) {
-  double sum = 0;
-  for (Index j = 0; j < A.cols; ++j)
-    for (Index i = 0; i < A.rows; ++i) sum += std::norm(A(i, j));
-  return sum;
+  constexpr Index lanes = 8, parts = NarrowMatrix<S>::parts;
+  std::array<double, lanes> sums{};
+  for (Index j = 0; j < A.cols; ++j) {
+    const auto* const x = reinterpret_cast<const double*>(A.column(j));
+    const Index count = parts * A.rows, whole = count / lanes * lanes;
+    for (Index i = 0; i < whole; i += lanes)
+      for (Index l = 0; l < lanes; ++l) sums[at(l)] += x[i + l] * x[i + l];
+    for (Index i = whole; i < count; ++i) sums[at(i - whole)] += x[i] * x[i];
+  }
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 /// A ≈ Q Bᴴ for an orthonormal Q; the rest A − Q Bᴴ is orthogonal to Q.
@@ -82,6 +91,9 @@ RangeBasis<S> find_range(MatrixView<const S> A, double small, Index most) {
   return range;
 }
 
+/// The square of a rounding error on average, of a number of 1 whose logarithm may be anything.
+double rounding_squared(Precision precision) { return 0.18 * std::pow(roundoff(precision), 2); }
+
 /// The ways to store a singular vector pair, cheapest first: not at all, and in each precision.
 struct Way {
   Index bytes;   // of a real number
@@ -92,8 +104,7 @@ std::vector<Way> ways_to_store() {
   std::vector<Way> ways{{0, 1.0}};
   for (int p = 0; p <= static_cast<int>(own_precision<T>); ++p) {
     const auto precision = static_cast<Precision>(p);
-    // The square of a rounding error, of a number whose logarithm may be anything, is 0.18 u² on average.
-    ways.push_back({bytes_of(precision), 2 * 0.18 * std::pow(roundoff(precision), 2)});
+    ways.push_back({bytes_of(precision), 2 * rounding_squared(precision)});
   }
   return ways;
 }
@@ -176,11 +187,21 @@ StoredTile dense_tile_in(MatrixView<const S> A, Precision precision) {
   return tile;
 }
 
-/// The tile in the lowest precision that keeps the error; its own precision has none.
+/// The lowest precision in which a tile, of this squared norm, is expected to keep the error.
 template <Scalar T>
-StoredTile dense_tile(MatrixView<const Accumulator<T>> A, double allowed_squared) {
+Precision dense_precision(double norm_squared, double allowed_squared) {
+  int p = 0;
+  while (p < static_cast<int>(own_precision<T>) &&
+         norm_squared * rounding_squared(static_cast<Precision>(p)) > allowed_squared)
+    ++p;
+  return static_cast<Precision>(p);
+}
+
+/// The tile in this precision, or in the next ones that keeps the error; its own precision has none.
+template <Scalar T>
+StoredTile dense_tile(MatrixView<const Accumulator<T>> A, Precision precision, double allowed_squared) {
   StoredTile tile;
-  for (int p = 0; p <= static_cast<int>(own_precision<T>); ++p) {
+  for (int p = static_cast<int>(precision); p <= static_cast<int>(own_precision<T>); ++p) {
     tile = dense_tile_in<Accumulator<T>>(A, static_cast<Precision>(p));
     if (tile.error_squared <= allowed_squared) break;
   }
@@ -205,6 +226,38 @@ StoredTile tile_of(MatrixView<const S> A, const Block<S>& U, const Block<S>& V,
   return tile;
 }
 
+/// The tile by its singular vectors; nothing if it takes as many bytes as in columns of this precision, or
+/// does not keep the error.
+template <Scalar T>
+std::optional<StoredTile> low_rank_tile(MatrixView<const Accumulator<T>> A, Precision precision,
+                                        double allowed_squared) {
+  using S = Accumulator<T>;
+  const Index dense_bytes = NarrowMatrix<T>{nullptr, A.rows, A.cols, precision}.bytes();
+  // With more vectors, even of the lowest precision, the tile as it is takes fewer bytes.
+  const Index of_vectors = NarrowMatrix<T>{nullptr, A.rows + A.cols, 1, Precision::bfloat16}.bytes();
+  const Index most = std::min({A.rows, A.cols, dense_bytes / of_vectors});
+  constexpr double share_of_rest = 0.05;
+  const RangeBasis<S> range = find_range<S>(A, share_of_rest * allowed_squared, most);
+  if (range.rank == 0 || range.rest_squared > share_of_rest * allowed_squared) return {};
+
+  Block<S> B(A.cols, range.rank), V(A.cols, range.rank), Zh(range.rank, range.rank), U(A.rows, range.rank);
+  std::copy_n(range.B.elements.data(), B.elements.size(), B.elements.data());
+  std::vector<double> sigma(at(range.rank));
+  if (!lapack::singular_values(B.view(), sigma.data(), V.elements.data(), Zh.elements.data())) return {};
+  gemm<S>(Op::none, Op::adjoint, S(1), range.Q.view().col_block({0, range.rank}), Zh.view(), S(0), U.view());
+  for (Index k = 0; k < range.rank; ++k)
+    for (Index i = 0; i < A.rows; ++i) U.view()(i, k) *= sigma[at(k)];
+
+  const std::vector<Way> ways = ways_to_store<T>();
+  double left = allowed_squared - range.rest_squared;
+  for (int attempts = 0; attempts < 4; ++attempts, left /= 2) {  // rounding may exceed its average
+    StoredTile tile = tile_of<S>(A, U, V, choose_ways(sigma, ways, left));
+    if (tile.bytes() >= dense_bytes) break;
+    if (tile.error_squared <= allowed_squared) return tile;
+  }
+  return {};
+}
+
 }  // namespace
 
 Index StoredTile::bytes() const {
@@ -215,36 +268,12 @@ Index StoredTile::bytes() const {
 
 template <Scalar T>
 StoredTile compress_tile(MatrixView<const Accumulator<T>> A, double allowed) {
-  using S = Accumulator<T>;
   const double all = norm_squared(A), allowed_squared = allowed * allowed;
   if (all <= allowed_squared) return {.rows = A.rows, .cols = A.cols, .error_squared = all};
-  StoredTile dense = dense_tile<T>(A, allowed_squared);
-
-  // With more vectors, even of the lowest precision, the tile as it is takes fewer bytes.
-  const Index most = std::min(
-      {A.rows, A.cols,
-       A.rows * A.cols * bytes_of(*dense.dense) / ((A.rows + A.cols) * bytes_of(Precision::bfloat16))});
-  constexpr double share_of_rest = 0.05;
-  const RangeBasis<S> range = find_range<S>(A, share_of_rest * allowed_squared, most);
-  if (range.rank == 0 || range.rest_squared > share_of_rest * allowed_squared) return dense;
-
-  Block<S> B(A.cols, range.rank), V(A.cols, range.rank), Zh(range.rank, range.rank), U(A.rows, range.rank);
-  std::copy_n(range.B.elements.data(), B.elements.size(), B.elements.data());
-  std::vector<double> sigma(at(range.rank));
-  if (!lapack::singular_values(B.view(), sigma.data(), V.elements.data(), Zh.elements.data())) return dense;
-  gemm<S>(Op::none, Op::adjoint, S(1), range.Q.view().col_block({0, range.rank}), Zh.view(), S(0), U.view());
-  for (Index k = 0; k < range.rank; ++k)
-    for (Index i = 0; i < A.rows; ++i) U.view()(i, k) *= sigma[at(k)];
-
-  const std::vector<Way> ways = ways_to_store<T>();
-  double left = allowed_squared - range.rest_squared;
-  for (int attempts = 0; attempts < 4; ++attempts, left /= 2) {  // rounding may exceed its average
-    const std::vector<Index> counts = choose_ways(sigma, ways, left);
-    StoredTile tile = tile_of<S>(A, U, V, counts);
-    if (tile.bytes() >= dense.bytes()) break;
-    if (tile.error_squared <= allowed_squared) return tile;
-  }
-  return dense;
+  const Precision precision = dense_precision<T>(all, allowed_squared);
+  if (std::optional<StoredTile> tile = low_rank_tile<T>(A, precision, allowed_squared))
+    return *std::move(tile);
+  return dense_tile<T>(A, precision, allowed_squared);
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \

@@ -11,6 +11,7 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "local/products/narrow_matrix.hpp"
 #include "local/products/packed_matrix.hpp"
 #include "local/threads.hpp"
 
@@ -152,6 +153,12 @@ void HostKernels<T>::gemm_batched(Index count, Op op_a, Op op_b, T alpha, Matrix
   const Index inner = op_a == Op::none ? A.first.cols : A.first.rows;
   for_each_of(count, static_cast<double>(count) * product_flops<T>(C.first.rows, inner, C.first.cols),
               [&](Index k) { gemm(op_a, op_b, alpha, A[k], B[k], beta, C[k]); });
+}
+
+template <Scalar T>
+void HostKernels<T>::narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X,
+                                 T beta, MatrixView<T> Y) const {
+  gridlops::narrow_gemm(op, alpha, A, X, beta, Y, *kernel_choice().set);
 }
 
 template <Scalar T>

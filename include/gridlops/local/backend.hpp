@@ -89,9 +89,11 @@ class Kernels {
   /// Cₖ ← α op_a(Aₖ) op_b(Bₖ) + β Cₖ for each k < count, each as gemm() has it.
   virtual void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
                             MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const = 0;
-  /// Y ← α op(A) X + β Y for an A whose numbers are stored in fewer bytes than those of T. Its memory has
-  /// been reserved.
-  virtual void narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
+  /// Y ← α op(A) X + β Y for matrices A of the same rows, side by side, whose numbers are stored in fewer
+  /// bytes than those of T. Where X or Y has a row for each column of A, those of the next matrix begin at the
+  /// next multiple of NarrowMatrix::alignment; rows in between may hold anything. Its memory has been
+  /// reserved.
+  virtual void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                            MatrixView<T> Y) const = 0;
   /// Takes the memory in which narrow_gemm() works, if it needs any. Throws OutOfMemory on this rank alone.
   virtual void reserve_narrow_gemm() const {}

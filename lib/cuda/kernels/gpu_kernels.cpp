@@ -164,26 +164,37 @@ void CudaKernels<T>::reserve_narrow_gemm() const {
 }
 
 template <Scalar T>
-void CudaKernels<T>::narrow_gemm(Op op, T alpha, const NarrowMatrix<T>& A, MatrixView<const T> X, T beta,
-                                 MatrixView<T> Y) const {
-  if (A.precision == own_precision<T> || A.numbers() == 0)
-    return gemm(op, Op::none, alpha, MatrixView<const T>(reinterpret_cast<const T*>(A.data), A.rows, A.cols),
-                X, beta, Y);
-  const Index at_once = std::clamp<Index>(widened_elements / A.rows, 1, A.cols);
-  auto* const wide = static_cast<T*>(environment_.widened.reserve(A.rows * at_once * Index{sizeof(T)}));
-  for (Index begin = 0; begin < A.cols; begin += at_once) {
-    const Range range{begin, std::min(at_once, A.cols - begin)};
-    const NarrowMatrix<T> part = A.columns(range);
-    begun(
-        Launch<DeviceScalar<T>>::widen(stream(), part.numbers(), part.precision, part.data, on_device(wide)),
-        "the kernel widen");
-    const MatrixView<const T> columns(wide, A.rows, range.size);
+void CudaKernels<T>::narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X,
+                                 T beta, MatrixView<T> Y) const {
+  Index row = 0;  // of X or Y, where the next columns of A belong
+  const auto multiply = [&](MatrixView<const T> columns) {
+    const Range rows{row, columns.cols};
     if (op == Op::none) {
-      gemm(op, Op::none, alpha, columns, X.row_block(range), begin == 0 ? beta : T(1), Y);
+      gemm(op, Op::none, alpha, columns, X.row_block(rows), beta, Y);
+      beta = T(1);
     } else {
-      gemm(op, Op::none, alpha, columns, X, beta, Y.row_block(range));
+      gemm(op, Op::none, alpha, columns, X, beta, Y.row_block(rows));
     }
+    row += columns.cols;
+  };
+  for (const NarrowMatrix<T>& matrix : A) {
+    if (matrix.precision == own_precision<T>) {
+      multiply({reinterpret_cast<const T*>(matrix.data), matrix.rows, matrix.cols});
+    } else if (matrix.numbers() > 0) {
+      const Index at_once = std::clamp<Index>(widened_elements / matrix.rows, 1, matrix.cols);
+      auto* const wide =
+          static_cast<T*>(environment_.widened.reserve(matrix.rows * at_once * Index{sizeof(T)}));
+      for (Index begin = 0; begin < matrix.cols; begin += at_once) {
+        const NarrowMatrix<T> part = matrix.columns({begin, std::min(at_once, matrix.cols - begin)});
+        begun(Launch<DeviceScalar<T>>::widen(stream(), part.numbers(), part.precision, part.data,
+                                             on_device(wide)),
+              "the kernel widen");
+        multiply({wide, part.rows, part.cols});
+      }
+    }
+    row = NarrowMatrix<T>::aligned(row);
   }
+  if (op == Op::none && row == 0) multiply({nullptr, Y.rows, 0});
 }
 
 template <Scalar T>

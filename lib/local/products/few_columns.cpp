@@ -26,6 +26,7 @@ class TilesOfColumns {
   }
   /// Columns a power of two apart map to the same places of a cache, which has room for this many.
   static constexpr Index depth() { return TileKernels<R>::unit; }
+  static constexpr Index end(Index col) { return col + depth(); }
   static constexpr Index run() { return depth(); }
 
   Tile<R> place(Index strip, Index col) const {

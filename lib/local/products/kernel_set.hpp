@@ -42,10 +42,6 @@ using AddStencil = void (*)(Index n, R alpha, const R* weights, const Index* off
 template <class R>
 using FindArrivals = void (*)(Index count, const R* s, const R* r, R end, std::int32_t* t, R* behind);
 
-/// The n stored numbers, as those of R. Exact.
-template <class R>
-using Widen = void (*)(Index n, const void* from, R* to);
-
 /// Inner loops for one real type.
 template <class R>
 struct RealKernels {
@@ -55,7 +51,6 @@ struct RealKernels {
   CorrelateRows<R> correlate_rows = nullptr;
   AddStencil<R> add_stencil = nullptr;
   FindArrivals<R> find_arrivals = nullptr;
-  Widen<R> widen_bfloat16 = nullptr, widen_float32 = nullptr;
 };
 
 /// Inner loops for one instruction set.

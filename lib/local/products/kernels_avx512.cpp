@@ -4,7 +4,6 @@
 #include "local/arrays/arrival_loops.hpp"
 #include "local/arrays/correlate_loops.hpp"
 #include "local/products/tile_loops.hpp"
-#include "local/products/widen_loops.hpp"
 
 namespace gridlops {
 
@@ -36,9 +35,7 @@ constexpr RealKernels<R> loops{{TileLoops<Isa, R, 3>::kernels(), TileLoops<Isa, 
                                CorrelateLoops<Isa, R>::correlate_neighbours,
                                CorrelateLoops<Isa, R>::correlate_rows,
                                CorrelateLoops<Isa, R>::add_stencil,
-                               ArrivalLoops<Isa, R>::find,
-                               WidenLoops<Isa, R>::bfloat16,
-                               WidenLoops<Isa, R>::float32};
+                               ArrivalLoops<Isa, R>::find};
 
 }  // namespace
 

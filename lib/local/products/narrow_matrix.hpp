@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "gridlops/base/types.hpp"
 #include "gridlops/local/matrix_view.hpp"
@@ -11,6 +13,9 @@ namespace gridlops {
 
 /// How a real number is stored.
 enum class Precision { bfloat16, float32, float64 };
+
+/// The upper half of a float.
+using Bfloat16 = std::uint16_t;
 
 inline constexpr std::size_t precisions = 3;
 
@@ -34,6 +39,9 @@ struct NarrowMatrix {
   Precision precision = own_precision<T>;
 
   static constexpr Index parts = is_complex<T> ? 2 : 1;
+  /// Of matrices side by side, each meets rows of X or Y (Kernels::narrow_gemm()) from a multiple of this on.
+  static constexpr Index alignment = 64 / Index{sizeof(Real<T>)};
+  static constexpr Index aligned(Index row) { return (row + alignment - 1) / alignment * alignment; }
 
   constexpr Index numbers() const { return parts * rows * cols; }
   constexpr Index bytes() const { return numbers() * bytes_of(precision); }
@@ -50,5 +58,13 @@ void narrow(MatrixView<const T> A, Precision precision, std::byte* to);
 /// Copies A, which is in host memory, to the elements of T. Exact.
 template <Scalar T>
 void widen(const NarrowMatrix<T>& A, T* to);
+
+struct KernelSet;
+
+/// Kernels::narrow_gemm() in host memory, where A has at least one matrix. The processor must have the
+/// instruction set.
+template <Scalar T>
+void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
+                 MatrixView<T> Y, const KernelSet& set);
 
 }  // namespace gridlops

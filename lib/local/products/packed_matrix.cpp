@@ -23,6 +23,7 @@ class PackedMatrix<T>::WholeTiles {
   Index strips() const { return A_.strips(); }
   static constexpr Index strips_at_once() { return 16; }
   static constexpr Index depth() { return PackedMatrix::depth(); }
+  static constexpr Index end(Index col) { return col + depth(); }
   Index run() const { return A_.run_; }
   struct NoRoom {};
   NoRoom room() const { return {}; }

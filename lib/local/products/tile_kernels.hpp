@@ -6,14 +6,18 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
 #include "gridlops/base/types.hpp"
+#include "local/products/narrow_matrix.hpp"
 #include "local/products/planes.hpp"
 
 namespace gridlops {
 
 /// Some columns of a few rows of a matrix, or of its high plane. The elements of a column are contiguous,
-/// with `stride` elements from one column to the next. All tiles of one product have the same rows.
+/// with `stride` elements from one column to the next. All tiles of one product have the same rows. Element
+/// is the real type of the kernels, or a type of fewer bits that stands for some of its numbers.
 template <class Element>
 struct Tile {
   const Element* begin = nullptr;
@@ -41,11 +45,14 @@ struct TileKernels {
   /// column. Every sum consists of as many partial sums as a run has rows.
   using Adjoint = void(const Tile<R>& A, const R* Y, R* Z, const Ahead& ahead);
 
-  /// to[i] ← the number whose halves (planes.hpp) are high[i] and low[i], or high[i] and 0 if low is null.
+  /// The numbers of a tile, without gaps.
+  template <class Element>
+  using Widen = void(const Tile<Element>& A, R* to);
+  /// to[i] ← the number whose halves (planes.hpp) are high[i] and low[i].
   using Join = void(Index count, const HighHalf* high, const std::int32_t* low, R* to);
 
   /// Tiles have a multiple of this many columns, or are filled up with zeros.
-  static constexpr Index unit = 64 / sizeof(R);
+  static constexpr Index unit = NarrowMatrix<R>::alignment;
   static constexpr int most_forward = 8;
 
   /// Kernels by the width of their group, narrowest first.
@@ -92,10 +99,26 @@ struct TileKernels {
     }
   };
 
+  /// forward[w − 1] is for groups of w ≤ widest_forward.
+  template <class Element>
+  struct Narrow {
+    std::array<ForwardOf<Element>*, most_forward> forward{};
+    Widen<Element>* widen = nullptr;
+  };
+  /// Of every type with fewer bits.
+  using AllNarrow = std::conditional_t<std::is_same_v<R, double>,
+                                       std::tuple<Narrow<HighHalf>, Narrow<float>, Narrow<Bfloat16>>,
+                                       std::tuple<Narrow<Bfloat16>>>;
+
+  template <class Element>
+  const Narrow<Element>& of() const {
+    return std::get<Narrow<Element>>(narrow);
+  }
+
   Index height = 0;
-  int widest_forward = 0;  ///< forward[w − 1] is for groups of w ≤ widest_forward
+  int widest_forward = 0;
   std::array<Forward*, most_forward> forward{};
-  std::array<ForwardOf<HighHalf>*, most_forward> forward_high{};  ///< of doubles
+  AllNarrow narrow{};
   AdjointTable adjoint;  ///< for 2, 4, … up to the lanes of a register, and some wider groups
   AdjointTable chains;   ///< those of whole registers whose sums are one chain, whatever the width
   Join* join = nullptr;  ///< of doubles

@@ -56,10 +56,18 @@ class TileLoops {
   template <int... index>
   static constexpr void fill_forward(TileKernels<R>& table, std::integer_sequence<int, index...>) {
     ((table.forward[std::size_t{index}] = forward<index + 1, R>), ...);
+    constexpr std::integer_sequence<int, index...> widths;
     if constexpr (std::is_same_v<R, double>) {
       table.join = join;
-      ((table.forward_high[std::size_t{index}] = forward<index + 1, HighHalf>), ...);
+      table.narrow = {narrow<HighHalf>(widths), narrow<float>(widths), narrow<Bfloat16>(widths)};
+    } else {
+      table.narrow = {narrow<Bfloat16>(widths)};
     }
+  }
+  template <class Element, int... index>
+  static constexpr typename TileKernels<R>::template Narrow<Element> narrow(
+      std::integer_sequence<int, index...>) {
+    return {{forward<index + 1, Element>...}, widen<Element>};
   }
   template <int width>
   static constexpr void fill_adjoint(TileKernels<R>& table) {
@@ -94,11 +102,21 @@ class TileLoops {
     __builtin_memcpy(&vector, from, sizeof vector);
     return vector;
   }
-  [[gnu::always_inline]] static inline Vector load(const HighHalf* from) {
-    typename VectorOf<lanes, HighHalf>::type halves;
-    __builtin_memcpy(&halves, from, sizeof halves);
-    using Bits = typename VectorOf<lanes, std::uint64_t>::type;
-    return reinterpret_cast<Vector>(__builtin_convertvector(halves, Bits) << 32);
+  template <class Element>
+  [[gnu::always_inline]] static inline Vector load(const Element* from) {
+    typename VectorOf<lanes, Element>::type narrow;
+    __builtin_memcpy(&narrow, from, sizeof narrow);
+    if constexpr (std::is_same_v<Element, HighHalf>) {
+      using Bits = typename VectorOf<lanes, std::uint64_t>::type;
+      return reinterpret_cast<Vector>(__builtin_convertvector(narrow, Bits) << 32);
+    } else if constexpr (std::is_same_v<Element, Bfloat16>) {
+      using Bits = typename VectorOf<lanes, std::uint32_t>::type;
+      using Floats = typename VectorOf<lanes, float>::type;
+      return __builtin_convertvector(reinterpret_cast<Floats>(__builtin_convertvector(narrow, Bits) << 16),
+                                     Vector);
+    } else {
+      return __builtin_convertvector(narrow, Vector);
+    }
   }
   [[gnu::always_inline]] static inline void store(const Vector& vector, R* to) {
     __builtin_memcpy(to, &vector, sizeof vector);
@@ -165,11 +183,15 @@ class TileLoops {
   };
 
   static void join(Index count, const HighHalf* high, const std::int32_t* low, R* to) {
-    if (low != nullptr) {
-      for (Index i = 0; i < count; ++i) to[i] = joined({high[i], low[i]});
-    } else {
-      for (Index i = 0; i < count; ++i) to[i] = joined({high[i], 0});
-    }
+    for (Index i = 0; i < count; ++i) to[i] = joined({high[i], low[i]});
+  }
+  template <class Element>
+  static void widen(const Tile<Element>& A, R* to) {
+    const Element* a = A.begin;
+    for (Index k = 0; k < A.cols; ++k, a += A.stride, to += height)
+      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+        store(load(a + v * lanes), to + v * lanes);
+      });
   }
 
   template <int width, class Element>

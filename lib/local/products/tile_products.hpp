@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/numbers.hpp"
@@ -52,9 +53,10 @@ class GroupedColumns {
   Index group_of(Index column) const {
     return std::upper_bound(begins_.begin(), begins_.end(), column) - begins_.begin() - 1;
   }
-  /// Where the group begins in the rows from `row` on; `row` is a multiple of depth.
+  /// Where the group begins in the rows of a block from `row` on.
   Index place(Index row, Index group) const {
-    return row * columns() + begin(group) * std::min(depth_, rows_ - row);
+    const Index block = row / depth_ * depth_;
+    return block * columns() + begin(group) * std::min(depth_, rows_ - block) + (row - block) * width(group);
   }
 
  private:
@@ -79,6 +81,21 @@ Ahead<R> share_of(const Ahead<R>& ahead, Index g, Index groups) {
   return {ahead.tile, ahead.first + g * cols / groups, ahead.first + (g + 1) * cols / groups};
 }
 
+/// Calls work(part, first, ahead) for a few columns of a tile at a time, from its column `first` on, which
+/// become numbers of R in the first-level cache: then the processor widens the next ones while it multiplies.
+template <class R, class Element, class Work>
+void for_each_widened(const TileKernels<R>& kernels, const Tile<Element>& A, const Ahead<R>& ahead,
+                      Work&& work) {
+  constexpr Index at_once = 4 * TileKernels<R>::unit, highest = 64;
+  alignas(64) R room[at(at_once * highest)];
+  const Index parts = (A.cols + at_once - 1) / at_once;
+  for (Index part = 0; part < parts; ++part) {
+    const Index first = part * at_once, cols = std::min(at_once, A.cols - first);
+    kernels.template of<Element>().widen({A.begin + first * A.stride, A.stride, cols}, room);
+    work(Tile<R>{room, kernels.height, cols}, first, share_of<R>(ahead, part, parts));
+  }
+}
+
 /// The products of some strips of A with X. Each strip has a slot.
 template <Scalar T>
 class ForwardTiles {
@@ -98,20 +115,25 @@ class ForwardTiles {
     });
   }
 
-  /// Whether a tile's columns pass by so fast that the processor's own prefetching keeps up.
-  bool is_fast(const Tile<R>&) const { return order_.columns() < 6; }
-  /// Twice as many take the same time to arrive.
-  bool is_fast(const Tile<HighHalf>&) const { return false; }
-
   /// Adds a tile's product to the slot's, or starts it if the tile is the first. Fetches what lies ahead.
   template <class Element>
   void add(Index slot, const Tile<Element>& A, Index col, const Ahead<R>& ahead) {
-    R* const sums = sums_.data() + slot * slot_size();
-    if (col == 0) std::fill_n(sums, slot_size(), R(0));
-    for (Index g = 0; g < order_.groups(); ++g)
-      kernel_of<Element>(order_.width(g))(A, X_.data() + order_.place(col, g),
-                                          sums + order_.begin(g) * kernels_.height,
-                                          share_of<R>(ahead, g, order_.groups()));
+    if (col == 0) std::fill_n(sums_.data() + slot * slot_size(), slot_size(), R(0));
+    if constexpr (std::is_same_v<Element, R>) {
+      // Few columns pass by so fast that the processor's own prefetching keeps up.
+      multiply(slot, A, col, kernels_.forward, order_.columns() < 6 ? Ahead<R>{} : ahead);
+    } else if (order_.groups() == 1) {
+      multiply(slot, A, col, kernels_.template of<Element>().forward, ahead);
+    } else {
+      for_each_widened(kernels_, A, ahead, [&](const Tile<R>& part, Index first, const Ahead<R>& share) {
+        multiply(slot, part, col + first, kernels_.forward, share);
+      });
+    }
+  }
+
+  template <class... Element>
+  void add(Index slot, const std::variant<Tile<Element>...>& A, Index col, const Ahead<R>& ahead) {
+    std::visit([&](const auto& tile) { add(slot, tile, col, ahead); }, A);
   }
 
   /// Y ← α sums + β Y, for the rows Y of the slot's strip, and of the next slots' if there are more.
@@ -134,13 +156,14 @@ class ForwardTiles {
   }
 
  private:
-  template <class Element>
-  auto* kernel_of(int width) const {
-    if constexpr (std::is_same_v<Element, R>) {
-      return kernels_.forward[at(width - 1)];
-    } else {
-      return kernels_.forward_high[at(width - 1)];
-    }
+  template <class Element, class Kernels>
+  void multiply(Index slot, const Tile<Element>& A, Index col, const Kernels& forward,
+                const Ahead<R>& ahead) {
+    R* const sums = sums_.data() + slot * slot_size();
+    for (Index g = 0; g < order_.groups(); ++g)
+      forward[at(order_.width(g) - 1)](A, X_.data() + order_.place(col, g),
+                                       sums + order_.begin(g) * kernels_.height,
+                                       share_of<R>(ahead, g, order_.groups()));
   }
 
   Index slot_size() const { return kernels_.height * order_.columns(); }
@@ -172,8 +195,8 @@ class AdjointTiles {
   /// If column-stable, each sum is one chain.
   AdjointTiles(const TileKernels<R>& kernels, Index depth, Op op, Index cols, Index columns, Index slots,
                bool column_stable)
-      : height_(kernels.height),
-        join_(kernels.join),
+      : all_kernels_(kernels),
+        height_(kernels.height),
         kernels_(column_stable ? kernels.chains : kernels.adjoint),
         op_(op),
         depth_(depth),
@@ -203,8 +226,20 @@ class AdjointTiles {
   }
 
   /// Adds the product with a tile of the slot's strip. Fetches what lies ahead.
-  void add(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
-    multiply(slot, A, col, 0, ahead);
+  template <class Element>
+  void add(Index slot, const Tile<Element>& A, Index col, const Ahead<R>& ahead) {
+    if constexpr (std::is_same_v<Element, R>) {
+      multiply(slot, A, col, ahead);
+    } else {
+      for_each_widened(all_kernels_, A, ahead, [&](const Tile<R>& part, Index first, const Ahead<R>& share) {
+        multiply(slot, part, col + first, share);
+      });
+    }
+  }
+
+  template <class... Element>
+  void add(Index slot, const std::variant<Tile<Element>...>& A, Index col, const Ahead<R>& ahead) {
+    std::visit([&](const auto& tile) { add(slot, tile, col, ahead); }, A);
   }
 
   /// X ← α sums + β X, for these rows of X and the columns of the sums from `first` on.
@@ -228,27 +263,12 @@ class AdjointTiles {
     }
   }
 
-  /// The same with a tile of the high plane, a few columns of which are joined with zeros at a time: then the
-  /// processor joins the next ones while it multiplies.
-  void add(Index slot, const Tile<HighHalf>& A, Index col, const Ahead<R>& ahead) {
-    constexpr Index at_once = 4 * TileKernels<R>::unit, highest = 64;
-    alignas(64) R room[at(at_once * highest)];
-    const Index parts = (A.cols + at_once - 1) / at_once;
-    for (Index part = 0; part < parts; ++part) {
-      const Index first = part * at_once, cols = std::min(at_once, A.cols - first);
-      join_(height_ * cols, A.begin + first * height_, nullptr, room);
-      multiply(slot, {room, height_, cols}, col, first, share_of<R>(ahead, part, parts));
-    }
-  }
-
  private:
-  /// Adds the product with columns of the tile at `col`, from its column `first` on.
-  void multiply(Index slot, const Tile<R>& A, Index col, Index first, const Ahead<R>& ahead) {
+  void multiply(Index slot, const Tile<R>& A, Index col, const Ahead<R>& ahead) {
     const R* const Y = Y_.data() + slot * slot_size();
     for (Index g = 0; g < order_.groups(); ++g)
       kernels_.of_width(order_.width(g))
-          .kernel(A, Y + order_.begin(g) * height_,
-                  sums_.data() + order_.place(col, g) + first * order_.width(g),
+          .kernel(A, Y + order_.begin(g) * height_, sums_.data() + order_.place(col, g),
                   share_of<R>(ahead, g, order_.groups()));
   }
 
@@ -274,8 +294,8 @@ class AdjointTiles {
     }
   }
 
+  const TileKernels<R>& all_kernels_;
   Index height_;
-  typename TileKernels<R>::Join* join_;
   const typename TileKernels<R>::AdjointTable& kernels_;
   Op op_;
   Index depth_;
@@ -297,7 +317,7 @@ void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
     for (Index run = cols.begin, next_run; run < cols.end(); run = next_run) {
       next_run = std::min((run / A.run() + 1) * A.run(), cols.end());
       for (Index s = block; s < end; ++s) {
-        for (Index k = run; k < next_run; k += A.depth()) {
+        for (Index k = run; k < next_run; k = A.end(k)) {
           if (!is_first) work(strip, col, A.tile(strip, col, room), A.ahead(s, k));
           is_first = false;
           strip = s;
@@ -326,9 +346,9 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
       for_each_tile(A, strips, {0, A.cols()},
                     [&](Index strip, Index col, const auto& tile, const auto& next) {
                       const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
-                      product.add(first_slot + k, tile, col, product.is_fast(tile) ? Ahead<Real<T>>{} : next);
+                      product.add(first_slot + k, tile, col, next);
                       const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
-                      if (is_last && col + A.depth() >= A.cols())
+                      if (is_last && A.end(col) >= A.cols())
                         product.finish(first_slot, alpha, beta, Y.row_block(rows_of({strip - k, k + 1})));
                     });
     });
