@@ -110,13 +110,18 @@ GridPtr all_ranks() {
 }
 
 template <Scalar T, class Value>
-OperatorPtr<T> example(const SliceGroups& groups, Value&& element, const MatrixMultOptions& options = {}) {
+std::vector<DistMatrix<T>> example_slices(const SliceGroups& groups, Value&& element) {
   std::vector<DistMatrix<T>> A = allocate_slices<T>(groups);
   for (std::size_t k = 0; k < A.size(); ++k)
     A[k].fill([&, f = groups.own_slices().begin + static_cast<Index>(k)](Index i, Index j) {
       return element(f, i, j);
     });
-  return grouped_slices<T>(groups, std::move(A), options);
+  return A;
+}
+
+template <Scalar T, class Value>
+OperatorPtr<T> example(const SliceGroups& groups, Value&& element, const MatrixMultOptions& options = {}) {
+  return grouped_slices<T>(groups, example_slices<T>(groups, element), options);
 }
 
 /// Checks Q = A P, U = Aᴴ R and V = Aᴴ Q, of integers, against separate products.
@@ -151,14 +156,16 @@ void check_products(const Slices& slices) {
                              col_of = order_in_groups(slices, division, false);
     REQUIRE(A->rows() == static_cast<Index>(rows.size()));
     REQUIRE(A->cols() == static_cast<Index>(cols.size()));
-    check_elements<T>(
-        *A,
-        [&](Index i, Index j) {
-          const Place row = rows[at(row_of[at(i)])], col = cols[at(col_of[at(j)])];
-          return row.slice == col.slice ? slice_element<T>(row.slice, row.row, col.row) : T(0);
-        },
-        0);
+    const auto element = [&](Index i, Index j) {
+      const Place row = rows[at(row_of[at(i)])], col = cols[at(col_of[at(j)])];
+      return row.slice == col.slice ? slice_element<T>(row.slice, row.row, col.row) : T(0);
+    };
+    check_elements<T>(*A, element, 0);
     check_normal_product(*A);
+    std::vector<OperatorPtr<T>> of_slices;
+    for (DistMatrix<T>& slice : example_slices<T>(groups, slice_element<T>))
+      of_slices.push_back(matrix_mult(Algorithm::stationary_a, std::move(slice)));
+    check_elements<T>(*grouped_slices<T>(groups, std::move(of_slices)), element, 0);
     CHECK(A->has_one_pass() ==
           (storage == Storage::packed && groups.grid()->backend()->memory_space() == MemorySpace::host));
   }
@@ -460,6 +467,19 @@ TEST_CASE("Groups that do not fit are refused on all ranks", "[slice_groups]") {
   A = allocate_slices<double>(groups);
   if (!A.empty()) std::swap(A[0], A[1]);
   CHECK(contains(refused_matrices(std::move(A)), "the matrix of slice 0 is"));
+  const auto refused_operators = [&](std::vector<OperatorPtr<double>> slices) {
+    return message_of<ShapeError>([&] { grouped_slices<double>(groups, std::move(slices)); });
+  };
+  std::vector<OperatorPtr<double>> operators;
+  for (DistMatrix<double>& slice : allocate_slices<double>(groups))
+    operators.push_back(matrix_mult(Algorithm::stationary_a, std::move(slice)));
+  std::vector<OperatorPtr<double>> too_few = operators;
+  if (!too_few.empty()) {
+    too_few.pop_back();
+    std::swap(operators[0], operators[1]);
+  }
+  CHECK(contains(refused_operators(std::move(too_few)), "the rank passes 2"));
+  CHECK(contains(refused_operators(std::move(operators)), "the operator of slice 0 takes"));
 
   const auto refused_space = [&](const Space& from) {
     return message_of<ShapeError>([&] { into_groups<double>(groups.models(), from); });

@@ -106,6 +106,12 @@ template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<T>> A,
                                               const MatrixMultOptions& options = {});
 
+/// The same for slices that are operators themselves, such as compressed matrices: every rank passes those of
+/// its own_slices(), which are on own_grid() and have the spaces of products by stationary_a. A product
+/// applies one after the other.
+template <Scalar T>
+GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<OperatorPtr<T>> A);
+
 /// Moves vectors whose slices lie one after the other to the order of groups, by one all_to_all_v; its
 /// adjoint moves them back. `from` is cut along Axis::all at any places, and is not an array, or is one that
 /// only its slowest dimension cuts, as of (slices, ny). So the slices of such arrays are multiplied by

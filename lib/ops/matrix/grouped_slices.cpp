@@ -108,6 +108,51 @@ class GroupedSlices final : public LibraryOperator<T> {
   mutable std::vector<Slice> slices_;
 };
 
+/// Slices that are operators of their own. These may take memory, and fail, on the ranks of one group.
+template <Scalar T>
+class GroupedOperators final : public LinearOperator<T> {
+ public:
+  GroupedOperators(const SliceGroups& groups, std::vector<OperatorPtr<T>> A)
+      : LinearOperator<T>(groups.data().space, groups.models().space), slices_(std::move(A)) {}
+
+ private:
+  Index do_kept_bytes(const Partition& columns) const override {
+    Index bytes = 0;
+    for (const OperatorPtr<T>& slice : slices_) bytes += slice->kept_bytes(columns);
+    return bytes;
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    for_each_slice(X, Y,
+                   [&](const LinearOperator<T>& A, const ConstDistMatrix<T>& models, DistMatrix<T>& data) {
+                     A.apply(alpha, models, beta, data);
+                   });
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    for_each_slice(X, Y,
+                   [&](const LinearOperator<T>& A, DistMatrix<T>& models, const ConstDistMatrix<T>& data) {
+                     A.apply_adjoint(alpha, data, beta, models);
+                   });
+  }
+
+  /// Calls work() with the rows of each slice.
+  template <class Models, class Data, class Work>
+  void for_each_slice(Models& X, Data& Y, Work&& work) const {
+    Range models, data;
+    for (const OperatorPtr<T>& slice : slices_) {
+      const auto part = [&](const Space& space, Range& rows, auto& of) {
+        rows = {rows.end(), space.local_rows()};
+        return std::remove_cvref_t<decltype(of)>(space.grid, space.layout(of.cols()),
+                                                 of.local().row_block(rows));
+      };
+      auto x = part(slice->domain(), models, X);
+      auto y = part(slice->range(), data, Y);
+      work(*slice, x, y);
+    }
+  }
+
+  std::vector<OperatorPtr<T>> slices_;
+};
+
 /// Fetches a rank's rows of each of its slices.
 template <Scalar T>
 class IntoGroups final : public LibraryOperator<T> {
@@ -175,21 +220,57 @@ std::vector<BoxesOfRank> boxes_of_kernel(const SliceGroups& groups, const Space&
   return boxes;
 }
 
-template <Scalar T>
-void require_own_slices(const SliceGroups& groups, const std::vector<DistMatrix<T>>& A) {
+/// Calls check(slice, A, needed) for each of this rank's slices, and the layout that its matrix must have.
+template <class Slice, class Check>
+void require_own_slices(const SliceGroups& groups, const std::vector<Slice>& A, Check&& check) {
   const Range own = groups.own_slices();
   require<ShapeError>(static_cast<Index>(A.size()) == own.size, "this rank's group shares ", own.size,
-                      " slices, but the rank passes ", A.size(),
-                      " matrices; allocate_slices() makes one for each");
+                      " slices, but the rank passes ", A.size(), "; it must pass one for each");
   for (Index k = 0; k < own.size; ++k) {
-    const DistMatrix<T>& matrix = A[at(k)];
     const ProductShape& slice = groups.slices()[at(own.begin + k)];
-    require<ShapeError>(matrix.grid() == groups.own_grid(), "the matrix of slice ", own.begin + k,
-                        " is not on the grid of this rank's group; make it on own_grid()");
-    const Layout needed = matrix_layout(Algorithm::stationary_a, *groups.own_grid(), slice.rows, slice.cols);
-    require<ShapeError>(matrix.layout() == needed, "the matrix of slice ", own.begin + k, " is ",
+    check(own.begin + k, A[at(k)],
+          matrix_layout(Algorithm::stationary_a, *groups.own_grid(), slice.rows, slice.cols));
+  }
+}
+
+void require_own_grid(const SliceGroups& groups, Index slice,
+                      const std::shared_ptr<const ProcessGrid>& grid) {
+  require<ShapeError>(grid == groups.own_grid(), "slice ", slice,
+                      " is not on the grid of this rank's group; make it on own_grid()");
+}
+
+template <Scalar T>
+void require_matrices(const SliceGroups& groups, const std::vector<DistMatrix<T>>& A) {
+  require_own_slices(groups, A, [&](Index slice, const DistMatrix<T>& matrix, const Layout& needed) {
+    require_own_grid(groups, slice, matrix.grid());
+    require<ShapeError>(matrix.layout() == needed, "the matrix of slice ", slice, " is ",
                         matrix.layout().describe(), ", but must be ", needed.describe(),
                         "; allocate_slices() makes it so");
+  });
+}
+
+template <Scalar T>
+void require_operators(const SliceGroups& groups, const std::vector<OperatorPtr<T>>& A) {
+  require_own_slices(groups, A, [&](Index slice, const OperatorPtr<T>& op, const Layout& needed) {
+    const auto& grid = groups.own_grid();
+    require_own_grid(groups, slice, op->domain().grid);
+    const DistMatrix<T> matrix = planned_matrix<T>(grid, needed);
+    const Layout models = domain_nested(matrix).layout(1), data = range_nested(matrix).layout(1);
+    require<ShapeError>(op->domain().layout(1) == models && op->range().layout(1) == data,
+                        "the operator of slice ", slice, " takes ", op->domain().layout(1).describe(), " to ",
+                        op->range().layout(1).describe(), ", but must take ", models.describe(), " to ",
+                        data.describe());
+  });
+}
+
+/// All ranks agree that the check passes.
+template <class Check>
+void agree_on_slices(const SliceGroups& groups, Check&& check) {
+  if (groups.grid()->is_member()) {
+    agree(groups.grid()->comm(), "grouped_slices", check);
+  } else {
+    Agreement alone("grouped_slices");
+    check(alone);
   }
 }
 
@@ -229,18 +310,18 @@ template <Scalar T>
 OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<T>> A,
                               const MatrixMultOptions& options) {
   // All groups need one storage, since it decides whether there is one pass.
-  const auto check = [&](Agreement& agreement) {
+  agree_on_slices(groups, [&](Agreement& agreement) {
     agreement.on("the storage", name_of(options.storage)).on("column_stable", options.column_stable);
     require_planes_possible<T>(options, *groups.own_grid()->backend());
-    require_own_slices(groups, A);
-  };
-  if (groups.grid()->is_member()) {
-    agree(groups.grid()->comm(), "grouped_slices", check);
-  } else {
-    Agreement alone("grouped_slices");
-    check(alone);
-  }
+    require_matrices(groups, A);
+  });
   return std::make_shared<GroupedSlices<T>>(groups, std::move(A), options);
+}
+
+template <Scalar T>
+OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<OperatorPtr<T>> A) {
+  agree_on_slices(groups, [&](Agreement&) { require_operators(groups, A); });
+  return std::make_shared<GroupedOperators<T>>(groups, std::move(A));
 }
 
 template <Scalar T>
@@ -254,11 +335,12 @@ OperatorPtr<T> into_groups(const GroupedSpace& to, const Space& from) {
   return std::make_shared<IntoGroups<T>>(to, from);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                          \
-  template OperatorPtr<T> grouped_slices(const SliceGroups&, std::vector<DistMatrix<T>>, \
-                                         const MatrixMultOptions&);                      \
-  template OperatorPtr<T> into_groups(const GroupedSpace&, const Space&);                \
-  template std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups&, const Space&, \
+#define GRIDLOPS_INSTANTIATE(T)                                                            \
+  template OperatorPtr<T> grouped_slices(const SliceGroups&, std::vector<DistMatrix<T>>,   \
+                                         const MatrixMultOptions&);                        \
+  template OperatorPtr<T> grouped_slices(const SliceGroups&, std::vector<OperatorPtr<T>>); \
+  template OperatorPtr<T> into_groups(const GroupedSpace&, const Space&);                  \
+  template std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups&, const Space&,   \
                                                        const ConstDistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
