@@ -38,13 +38,13 @@ struct Pair {
 
 template <Scalar T>
 Pair<T> read_pair(const Grid& grid, const CompressedArguments& arguments, const MatrixHeader& header,
-                  Storage storage) {
+                  const MatrixHeader& of_compressed, Storage storage) {
   DistMatrix<T> A =
       allocate_matrix<T>(grid, matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols));
   read_matrix(arguments.matrix, header, A);
   const double norm = frobenius_norm(A);
   return {norm, matrix_mult(Algorithm::stationary_a, std::move(A), {.storage = storage}),
-          read_compressed<T>(grid, arguments.compressed, header)};
+          read_compressed<T>(grid, arguments.compressed, of_compressed)};
 }
 
 /// Times products with both matrices in turn.
@@ -123,7 +123,7 @@ ExitStatus compressed(Communicator& world, const CompressedArguments& arguments)
     with_scalar_type(header.type, [&]<Scalar T>() {
       for (const Index columns : arguments.nrhs) {
         const ProductShape shape{header.rows, header.cols, columns, header.type};
-        const Pair<T> pair = read_pair<T>(grid, arguments, header,
+        const Pair<T> pair = read_pair<T>(grid, arguments, header, file.header,
                                           faster_storage(Algorithm::stationary_a, shape, grid->shape()));
         for (const bool adjoint : {false, true})
           measure(writer, meter, grid, pair, columns, adjoint, arguments.method.repetitions);

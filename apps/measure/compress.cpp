@@ -6,8 +6,8 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
+#include "command_line/station_order.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
-#include "gridlops/compressed/spatial_order.hpp"
 #include "measure/report.hpp"
 #include "subcommands.hpp"
 
@@ -20,26 +20,6 @@ struct CompressArguments {
   std::optional<GridShape> grid;
   CompressionOptions options;
 };
-
-/// The order of the stations whose positions are in a file; empty without a file (collective over world).
-std::vector<Index> order_of(Communicator& world, const std::string& file, const std::string& matrix,
-                            Index count, const char* lines) {
-  if (file.empty()) return {};
-  const MatrixHeader header = read_matrix_header(world, file);
-  if (header.rows != count || header.cols < 1 || header.cols > 3) {
-    throw InputError(
-        fmt::format("{} is {} x {}, but {} has {} {}, each of which needs one, two or three "
-                    "coordinates in a row of their own",
-                    file, header.rows, header.cols, matrix, count, lines));
-  }
-  const auto grid = make_grid(world, GridShape{1, world.size()});
-  DistMatrix<double> positions = allocate_matrix<double>(grid, replicated(header.rows, header.cols));
-  read_matrix(file, header, positions);
-  std::vector<double> points;
-  for (Index point = 0; point < header.rows; ++point)
-    for (Index axis = 0; axis < header.cols; ++axis) points.push_back(positions.local()(point, axis));
-  return hilbert_order(points.data(), header.rows, static_cast<int>(header.cols));
-}
 
 std::string text_of(const CompressArguments& arguments, const CompressionReport& report, double seconds) {
   const auto mib = [](Index bytes) { return static_cast<double>(bytes) / (1 << 20); };
@@ -56,8 +36,8 @@ ExitStatus compress_file(Communicator& world, CompressArguments arguments) {
   const MatrixHeader header = read_matrix_header(world, arguments.matrix);
   CompressionOptions& options = arguments.options;
   options.directory = arguments.output;
-  options.row_order = order_of(world, arguments.row_positions, arguments.matrix, header.rows, "rows");
-  options.col_order = order_of(world, arguments.col_positions, arguments.matrix, header.cols, "columns");
+  options.row_order = station_order(world, arguments.row_positions, arguments.matrix, header.rows, "rows");
+  options.col_order = station_order(world, arguments.col_positions, arguments.matrix, header.cols, "columns");
   const auto grid = make_grid(world, arguments.grid);
   run_on_grid(world, *grid, [&] {
     with_scalar_type(header.type, [&]<Scalar T>() {

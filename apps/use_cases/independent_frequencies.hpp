@@ -12,7 +12,7 @@
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/fredholm.hpp"
-#include "use_cases/mdd_data.hpp"
+#include "use_cases/mdd_operator.hpp"
 #include "use_cases/pair_weights.hpp"
 
 namespace gridlops::program {
@@ -23,12 +23,13 @@ template <Scalar T>
 class IndependentFrequencies {
  public:
   /// G and the weights of pairs must outlive this.
-  IndependentFrequencies(const MddArguments& arguments, const Space& kernel, DistMatrix<T>& G,
+  IndependentFrequencies(const MddArguments& arguments, const Space& kernel, KernelOperator<T>& G,
                          const Table& weights)
       : arguments_(arguments),
         weights_(weights),
         own_(kernel.local_box()[0]),
-        slices_(G.local()),
+        slices_(G.entries.local()),
+        compressed_(G.compressed),
         comm_(kernel.grid->comm()) {
     alone_comm_ = comm_.split(comm_.rank(), 0);
     alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
@@ -36,12 +37,18 @@ class IndependentFrequencies {
 
   /// What the kernel takes on this rank, and the solves of its frequencies, one after the other.
   SolveBytes bytes() const {
+    const auto of = [&](const OperatorPtr<T>& A) {
+      return solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources);
+    };
     SolveBytes bytes;
-    if (own_.size > 0) {
+    for (const OperatorPtr<T>& A : compressed_) {
+      const Index before = bytes.operators;
+      bytes = of(A);
+      bytes.operators += before;
+    }
+    if (own_.size > 0 && compressed_.empty()) {
       const Space kernel = slice_space();
-      bytes = solve_weighted_bytes(arguments_.common.solver,
-                                   fredholm<T>(kernel, planned_matrix<T>(alone_, kernel.layout(1))), weights_,
-                                   arguments_.sources);
+      bytes = of(fredholm<T>(kernel, planned_matrix<T>(alone_, kernel.layout(1))));
     }
     bytes.operators += slices_.size() * static_cast<Index>(sizeof(T));
     return bytes;
@@ -63,15 +70,22 @@ class IndependentFrequencies {
  private:
   Space slice_space() const { return array_space(alone_, {1, arguments_.nx, arguments_.ny}, 0); }
 
+  OperatorPtr<T> kernel_of(Index f) const {
+    if (!compressed_.empty()) return compressed_[static_cast<std::size_t>(f)];
+    const Space kernel = slice_space();
+    const Index size = kernel.dimension();
+    DistMatrix<T> slice(alone_, kernel.layout(1));  // a copy, which the operator may store as it likes
+    alone_->backend()->template kernels<T>().copy(slices_.row_block({f * size, size}), slice.local());
+    return fredholm<T>(kernel, std::move(slice));
+  }
+
   SolveReport solve_one(Index f, const DistMatrix<T>& data, DistMatrix<T>& model,
                         const SolveOptions& options) const {
     const Index nx = arguments_.nx, ny = arguments_.ny;
-    const Space kernel = slice_space();
-    DistMatrix<T> slice(alone_, kernel.layout(1));  // a copy, which the operator may store as it likes
-    alone_->backend()->template kernels<T>().copy(slices_.row_block({f * nx * ny, nx * ny}), slice.local());
-    const OperatorPtr<T> A = fredholm<T>(kernel, std::move(slice));
-    const ConstDistMatrix<T> B(alone_, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
-    DistMatrix<T> X(alone_, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
+    const OperatorPtr<T> A = kernel_of(f);
+    const std::shared_ptr<const ProcessGrid>& grid = A->range().grid;
+    const ConstDistMatrix<T> B(grid, A->range().layout(data.cols()), data.local().row_block({f * ny, ny}));
+    DistMatrix<T> X(grid, A->domain().layout(data.cols()), model.local().row_block({f * nx, nx}));
     return solve_weighted<T>(arguments_.common.solver, A, nullptr, weights_, B, X, options);
   }
 
@@ -130,6 +144,7 @@ class IndependentFrequencies {
   const Table& weights_;
   Range own_;
   MatrixView<T> slices_;
+  const std::vector<OperatorPtr<T>>& compressed_;
   Communicator& comm_;
   std::unique_ptr<Communicator> alone_comm_;
   std::shared_ptr<const ProcessGrid> alone_;

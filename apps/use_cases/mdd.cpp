@@ -93,7 +93,7 @@ class Mdd {
   void invert_in_frequency() {
     const OperatorPtr<C>& A = G_.A;
     std::optional<IndependentFrequencies<C>> frequencies;
-    if (arguments_.independent) frequencies.emplace(arguments_, kernel_, G_.entries, weights_);
+    if (arguments_.independent) frequencies.emplace(arguments_, kernel_, G_, weights_);
     SolveOptions how;
     how.one_pass = reads_once();
     if (run_.plan(memory_in_frequency(frequencies ? frequencies->bytes()
@@ -137,8 +137,9 @@ class Mdd {
       transform = std::max(
           {transform, of_data + models_.bytes(columns), own_ ? 0 : of_models + data_.bytes(columns)});
     // Frequencies that are solved alone also have a packed slice, during the solve.
-    const Index kernel =
-        arguments_.independent ? kernel_.local_rows() * static_cast<Index>(sizeof(C)) : solve.operators;
+    const Index kernel = arguments_.independent && !arguments_.compress
+                             ? kernel_.local_rows() * static_cast<Index>(sizeof(C))
+                             : solve.operators;
     return {.solve = solve,
             .arrays = of_models + of_data,
             .otherwise = std::max(G_.bytes_at_reading, kernel + transform)};
@@ -214,14 +215,24 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "--independent and --groups exclude each other: a rank that shares a frequency cannot solve it "
         "alone");
   }
+  if (arguments.compress && arguments.common.dry_run)
+    throw UsageError(
+        "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "
+        "compressed");
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
-              {{"--kernel", arguments.kernel}, {"--data", arguments.data}, {"--weights", arguments.weights}});
+              {{"--kernel", arguments.kernel},
+               {"--data", arguments.data},
+               {"--weights", arguments.weights},
+               {"--receiver-positions", arguments.receiver_positions},
+               {"--source-positions", arguments.source_positions}});
+  if (arguments.compress && !arguments.independent) arguments.groups = true;
   if (arguments.frequencies < run.grid()->shape().size() && arguments.domain == "frequency" &&
       !arguments.independent)
     arguments.groups = true;
   run.option("domain", arguments.domain);
   run.option("independent", arguments.independent);
   run.option("groups", arguments.groups);
+  if (arguments.compress) run.option("compress", *arguments.compress);
   return run.run([&]<Scalar R>() {
     Mdd<R> problem(run, arguments);
     arguments.domain == "time" ? problem.invert_in_time() : problem.invert_in_frequency();
@@ -286,11 +297,25 @@ Action define_mdd(Options& options) {
                "Groups of ranks share frequencies, so that all ranks have work where there are few; the cost "
                "model divides them. With --domain time each product then moves models and data [with fewer "
                "frequencies than ranks, unless --domain time or --independent is given]");
+  options.group("Compressed kernel");
+  CLI::Option* const compress = options.number("--compress", arguments->compress, "T", 0,
+                                               "Compresses the kernel of every frequency by itself, and "
+                                               "inverts what it becomes: the Frobenius norm of "
+                                               "the error, relative to that of the kernel, is at most T, "
+                                               "above 0 and below 1. Implies --groups, unless "
+                                               "--independent is given");
+  options
+      .text("--receiver-positions", arguments->receiver_positions, "P.npy",
+            "Coordinates of the receivers, by which they are ordered for tiles of low rank")
+      ->needs(compress);
+  options.text("--source-positions", arguments->source_positions, "P.npy", "The same for the sources")
+      ->needs(compress);
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
        "mpirun -n 4 gridlops mdd --kernel kernel.npy --data traces.npy --solver lsqr --save mine",
-       "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json"});
+       "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json",
+       "mpirun -n 4 gridlops mdd --compress 1e-3 --report mdd.json"});
   return [arguments](Communicator& world) { return mdd(world, *arguments); };
 }
 

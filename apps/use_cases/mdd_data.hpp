@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <optional>
 #include <string>
 
 #include "gridlops/dist/dist_matrix.hpp"
@@ -23,7 +24,9 @@ struct MddArguments {
   std::string domain = "frequency";
   bool independent = false;
   bool groups = false;
-  std::string kernel, data;        ///< names of arrays; empty: generated
+  std::optional<double> compress;  ///< the error of each frequency's kernel that compression may make
+  std::string receiver_positions, source_positions;  ///< names of arrays, by which compression orders
+  std::string kernel, data;                          ///< names of arrays; empty: generated
   std::string weights;             ///< name of an array of the weights of pairs; empty: all are 1
   bool kernel_is_complex = false;  ///< the file has spectra, not traces
   Index own_samples = 0, first_sample = 0, asked_frequencies = 0;

@@ -139,17 +139,16 @@ DistMatrix<std::complex<R>> read_kernel(const MddArguments& arguments, const Spa
 }
 
 template <Scalar R>
-std::vector<DistMatrix<std::complex<R>>> read_slices(const MddArguments& arguments,
-                                                     const SliceGroups& groups) {
+void read_slices(const MddArguments& arguments, const SliceGroups& groups,
+                 const UseSlice<std::complex<R>>& use) {
   using C = std::complex<R>;
-  std::vector<DistMatrix<C>> slices = allocate_slices<C>(groups);
   Communicator& comm = groups.grid()->comm();
   const ArrayHeader header = read_array_header(comm, arguments.kernel);
   attempt(comm, [&] {
-    if (slices.empty()) return;
+    if (groups.own_slices().size == 0) return;
     // Several slices at a time, about 32 MiB of each rank, lie one after the other in every column.
     const auto& grid = groups.own_grid();
-    const Layout one = slices.front().layout();
+    const Layout one = matrix_layout(Algorithm::stationary_a, *grid, arguments.ny, arguments.nx);
     const Partition& rows = one.rows.partition;
     const Index bytes = rows.largest() * one.cols.partition.largest() * Index{sizeof(C)};
     const Index own = groups.own_slices().size;
@@ -165,14 +164,11 @@ std::vector<DistMatrix<std::complex<R>>> read_slices(const MddArguments& argumen
       read_array(arguments.kernel, header,
                  {{groups.own_slices().begin + first, count}, {0, arguments.ny}, {0, arguments.nx}}, dims,
                  read);
-      const Index height = slices.front().local().rows;
+      const Index height = rows.size(grid->my_row());
       for (Index k = 0; k < count; ++k)
-        grid->backend()->template kernels<C>().copy(
-            MatrixView<const C>(read.local()).row_block({k * height, height}),
-            slices[static_cast<std::size_t>(first + k)].local());
+        use(first + k, {grid, one, MatrixView<const C>(read.local()).row_block({k * height, height})});
     }
   });
-  return slices;
 }
 
 template <Scalar R>
@@ -196,9 +192,9 @@ Table read_pair_weights(const MddArguments& arguments, const std::shared_ptr<con
   return weights;
 }
 
-#define GRIDLOPS_INSTANTIATE(R)                                                                              \
-  template DistMatrix<std::complex<R>> read_kernel<R>(const MddArguments&, const Space&);                    \
-  template std::vector<DistMatrix<std::complex<R>>> read_slices<R>(const MddArguments&, const SliceGroups&); \
+#define GRIDLOPS_INSTANTIATE(R)                                                                            \
+  template DistMatrix<std::complex<R>> read_kernel<R>(const MddArguments&, const Space&);                  \
+  template void read_slices<R>(const MddArguments&, const SliceGroups&, const UseSlice<std::complex<R>>&); \
   template void read_data(const MddArguments&, const Space&, DistMatrix<R>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <complex>
-#include <vector>
+#include <functional>
 
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/slice_groups.hpp"
@@ -22,11 +22,15 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments);
 template <Scalar R>
 DistMatrix<std::complex<R>> read_kernel(const MddArguments& arguments, const Space& kernel);
 
-/// Reads spectra (collective over the grid): each rank its blocks of the slices of its group, as
-/// grouped_slices() takes them.
+/// A slice of this rank's group, by its number among them.
+template <Scalar C>
+using UseSlice = std::function<void(Index k, const ConstDistMatrix<C>& slice)>;
+
+/// Reads spectra (collective over the grid): each rank its blocks of the slices of its group, a few at a
+/// time. use() may throw on the ranks of a group alike; then all ranks throw.
 template <Scalar R>
-std::vector<DistMatrix<std::complex<R>>> read_slices(const MddArguments& arguments,
-                                                     const SliceGroups& groups);
+void read_slices(const MddArguments& arguments, const SliceGroups& groups,
+                 const UseSlice<std::complex<R>>& use);
 
 /// Reads the data into `data`, arrays of (samples, receivers) in this space (collective over the grid).
 template <Scalar R>

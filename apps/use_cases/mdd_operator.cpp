@@ -9,6 +9,9 @@
 
 #include "command_line/grid.hpp"
 #include "command_line/machine_file.hpp"
+#include "command_line/station_order.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/fredholm.hpp"
@@ -57,6 +60,17 @@ std::vector<DistMatrix<C>> planned_slices(const SliceGroups& groups, const MddAr
   return slices;
 }
 
+template <Scalar R>
+std::vector<DistMatrix<std::complex<R>>> slices_of_file(const MddArguments& arguments,
+                                                        const SliceGroups& groups) {
+  using C = std::complex<R>;
+  std::vector<DistMatrix<C>> slices = allocate_slices<C>(groups);
+  read_slices<R>(arguments, groups, [&](Index k, const ConstDistMatrix<C>& slice) {
+    copy(slice, slices[static_cast<std::size_t>(k)]);
+  });
+  return slices;
+}
+
 template <Scalar R, Scalar C>
 Index bytes_at_reading_slices(const MddArguments& arguments, const Space& kernel, const SliceGroups& groups,
                               const std::vector<DistMatrix<C>>& slices) {
@@ -70,25 +84,41 @@ Index bytes_at_reading_slices(const MddArguments& arguments, const Space& kernel
   return whole + std::max(bytes_of_part<R>(arguments, kernel.grid), all + (whole - kept) + (all - kept));
 }
 
+/// The ranks that share frequencies, as the cost model divides them; if frequencies are solved alone, each
+/// rank for itself.
+template <Scalar R>
+SliceGroups groups_of(UseCase& run, const MddArguments& arguments,
+                      const std::shared_ptr<const ProcessGrid>& grid) {
+  const std::vector<ProductShape> slices(
+      static_cast<std::size_t>(arguments.frequencies),
+      {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<std::complex<R>>});
+  const int ranks = grid->shape().size();
+  std::vector<RankGroup> groups;
+  if (arguments.independent) {
+    for (int rank = 0; rank < ranks; ++rank)
+      groups.push_back({{1, 1}, Partition::balanced(arguments.frequencies, ranks).size(rank)});
+  } else {
+    groups = divide_ranks(slices, ranks,
+                          with_shared_memory(model_of(read_machine(grid->comm(), ""), grid->comm()), *grid));
+    run.figure("groups of ranks", static_cast<double>(groups.size()));
+  }
+  return {grid, slices, groups};
+}
+
 template <Scalar R>
 KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments& arguments,
                                                const Space& kernel, double scale) {
   using C = std::complex<R>;
   const auto& grid = kernel.grid;
-  const std::vector<ProductShape> slices(static_cast<std::size_t>(arguments.frequencies),
-                                         {arguments.ny, arguments.nx, arguments.sources, scalar_type_of<C>});
-  const MachineModel machine =
-      with_shared_memory(model_of(read_machine(grid->comm(), ""), grid->comm()), *grid);
-  const SliceGroups groups(grid, slices, divide_ranks(slices, grid->shape().size(), machine));
+  const SliceGroups groups = groups_of<R>(run, arguments, grid);
   std::vector<DistMatrix<C>> matrices =
       run.is_dry() ? planned_slices<C>(groups, arguments)
       : arguments.kernel_is_complex
-          ? read_slices<R>(arguments, groups)
+          ? slices_of_file<R>(arguments, groups)
           : slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(false, arguments, kernel));
   const Index bytes_at_reading = bytes_at_reading_slices<R>(arguments, kernel, groups, matrices);
   const Storage storage = faster_storage(groups);
   if (!run.is_dry()) run.figure("norm of kernel", norm_of_slices<C>(groups, matrices) / scale);
-  run.figure("groups of ranks", static_cast<double>(groups.groups().size()));
   return {
       .A = grouped_slices<C>(groups, std::move(matrices), {.storage = storage}),
       .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
@@ -96,9 +126,77 @@ KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments&
       .one_pass_pays = std::all_of(groups.groups().begin(), groups.groups().end(),
                                    [&](const RankGroup& group) {
                                      return group.shape.size() == 1 ||
-                                            one_pass_is_faster(slices.front(), group.shape);
+                                            one_pass_is_faster(groups.slices().front(), group.shape);
                                    }),
       .bytes_at_reading = bytes_at_reading};
+}
+
+/// Each frequency of the kernel by itself. Spectra in a file are never all in memory.
+template <Scalar R>
+std::vector<CompressedMatrixPtr<std::complex<R>>> compressed_slices(const MddArguments& arguments,
+                                                                    const Space& kernel,
+                                                                    const SliceGroups& groups) {
+  using C = std::complex<R>;
+  Communicator& comm = groups.grid()->comm();
+  const CompressionOptions options{
+      .tolerance = *arguments.compress,
+      .row_order = station_order(comm, arguments.receiver_positions, "the kernel", arguments.ny, "receivers"),
+      .col_order = station_order(comm, arguments.source_positions, "the kernel", arguments.nx, "sources")};
+  std::vector<CompressedMatrixPtr<C>> compressed;
+  const auto add = [&](const ConstDistMatrix<C>& slice) { compressed.push_back(compress(slice, options)); };
+  if (arguments.kernel_is_complex) {
+    read_slices<R>(arguments, groups, [&](Index, const ConstDistMatrix<C>& slice) { add(slice); });
+  } else {
+    std::vector<DistMatrix<C>> slices =
+        slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(false, arguments, kernel));
+    attempt(comm, [&] {
+      for (DistMatrix<C>& slice : slices) {
+        add(slice);
+        slice = DistMatrix<C>();
+      }
+    });
+  }
+  return compressed;
+}
+
+/// Notes the norm of the kernel, and what compression made of it (collective over the grid).
+template <Scalar C>
+void note_compression(UseCase& run, const SliceGroups& groups,
+                      const std::vector<CompressedMatrixPtr<C>>& slices, double scale) {
+  std::array<double, 4> sums{};  // squares of norms and of errors, and bytes
+  const ProcessGrid& own = *groups.own_grid();
+  if (own.is_member() && own.comm().rank() == 0) {  // once for each group
+    for (const CompressedMatrixPtr<C>& slice : slices) {
+      const CompressionReport& report = slice->report();
+      sums[0] += std::pow(report.norm, 2);
+      sums[1] += std::pow(report.error * report.norm, 2);
+      sums[2] += static_cast<double>(report.dense_bytes);
+      sums[3] += static_cast<double>(report.bytes);
+    }
+  }
+  groups.grid()->comm().all_reduce(sums, ReduceOp::sum);
+  run.figure("norm of kernel", std::sqrt(sums[0]) / scale);
+  run.figure("error of compressed kernel", sums[0] > 0 ? std::sqrt(sums[1] / sums[0]) : 0);
+  run.figure("kernel, times smaller", sums[2] / sums[3]);
+}
+
+/// Frequencies that are solved alone are those of one rank each.
+template <Scalar R>
+KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArguments& arguments,
+                                                  const Space& kernel, double scale) {
+  using C = std::complex<R>;
+  const SliceGroups groups = groups_of<R>(run, arguments, kernel.grid);
+  const std::vector<CompressedMatrixPtr<C>> slices = compressed_slices<R>(arguments, kernel, groups);
+  note_compression<C>(run, groups, slices, scale);
+  const std::vector<OperatorPtr<C>> operators(slices.begin(), slices.end());
+  KernelOperator<C> G{
+      .A = grouped_slices<C>(groups, operators),
+      .models =
+          into_groups<C>(groups.models(), array_space(kernel.grid, {arguments.frequencies, arguments.nx}, 0)),
+      .data =
+          into_groups<C>(groups.data(), array_space(kernel.grid, {arguments.frequencies, arguments.ny}, 0))};
+  if (!arguments.independent) return G;
+  return {.A = G.on_arrays(), .compressed = operators};
 }
 
 template <Scalar R>
@@ -122,6 +220,7 @@ KernelOperator<std::complex<R>> kernel_operator(UseCase& run, const MddArguments
                                                 const Space& kernel) {
   const double scale =
       arguments.has_own_data() ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
+  if (arguments.compress) return compressed_kernel<R>(run, arguments, kernel, scale);
   return arguments.groups ? grouped_kernel<R>(run, arguments, kernel, scale)
                           : whole_kernel<R>(run, arguments, kernel, scale);
 }

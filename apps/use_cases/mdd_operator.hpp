@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <vector>
 
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
@@ -15,7 +16,9 @@ namespace gridlops::program {
 template <Scalar C>
 struct KernelOperator {
   OperatorPtr<C> A{}, models{}, data{};
-  DistMatrix<C> entries{};     ///< of A, which is a view, if frequencies are solved alone
+  DistMatrix<C> entries{};  ///< of A, which is a view, if frequencies are solved alone
+  std::vector<OperatorPtr<C>>
+      compressed{};            ///< instead of entries, if they are compressed: one for each frequency
   bool one_pass_pays = true;   ///< with up to four right-hand sides
   Index bytes_at_reading = 0;  ///< what this rank takes at most while it reads or makes the kernel
 
