@@ -18,6 +18,8 @@ namespace {
 template <Scalar T>
 class SideBySide {
  public:
+  SideBySide(const SideBySide&) = delete;
+  SideBySide& operator=(const SideBySide&) = delete;
   SideBySide(Index rows, const std::vector<Index>& cols) : rows_(rows) {
     Index before = 0;
     for (std::size_t k = 0; k < cols.size(); ++k) {
@@ -75,17 +77,22 @@ void check_product(Op op, T alpha, const SideBySide<T>& A, Index columns, Index 
 TEMPLATE_LIST_TEST_CASE("products with narrow matrices of integers, side by side, are exact", "[narrow_gemm]",
                         Scalars) {
   using T = TestType;
-  const std::vector<SideBySide<T>> matrices{{256, {13, 8, 21}}, {255, {0, 0, 5}},   {37, {100, 0, 65}},
-                                            {1, {1, 1, 1}},     {2101, {9, 66, 3}}, {48, {16, 64, 16, 3}},
-                                            {24, {128}},        {31, {0, 0, 0}}};
-  for (const KernelSet& set : kernel_sets()) {
-    for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
-      for (const SideBySide<T>& A : matrices) {
+  struct Shape {
+    Index rows;
+    std::vector<Index> cols;
+  };
+  const std::vector<Shape> shapes{{256, {13, 8, 21}}, {255, {0, 0, 5}},   {37, {100, 0, 65}},
+                                  {1, {1, 1, 1}},     {2101, {9, 66, 3}}, {48, {16, 64, 16, 3}},
+                                  {24, {128}},        {31, {0, 0, 0}}};
+  for (const Shape& shape : shapes) {
+    const SideBySide<T> A(shape.rows, shape.cols);
+    for (const KernelSet& set : kernel_sets()) {
+      for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
         for (const Index columns : {1, 2, 5, 12}) check_product(op, T(1), A, columns, 0, T(0), set);
         check_product(op, general<T>(), A, 3, 5, general<T>(), set);
         check_product(op, T(1), A, 0, 0, T(0), set);
+        if (shape.rows == 48) check_product(op, general<T>(), A, 150, 1, T(1), set);
       }
-      check_product(op, general<T>(), matrices.front(), 150, 1, T(1), set);
     }
   }
 }
