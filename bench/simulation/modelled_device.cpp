@@ -165,6 +165,7 @@ class ModelledKernels final : public Kernels<T> {
                bytes_of<T>(count * (A.first.size() + B.first.size()) + (beta == T(0) ? 1 : 2) * elements));
     host_.gemm_batched(count, op_a, op_b, alpha, A, B, beta, C);
   }
+  Index narrow_strip(Index rows) const override { return host_.narrow_strip(rows); }
   void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                    MatrixView<T> Y) const override {
     for (const NarrowMatrix<T>& matrix : A)

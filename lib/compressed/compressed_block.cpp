@@ -112,31 +112,38 @@ void CompressedBlock<T>::fill(Line& line, Index l, TiledBlock& block, bool by_ro
   if (by_rows)
     for_each_tile([&](Index, const StoredTile& tile) { bytes += tile.dense ? aligned(tile.bytes()) : 0; });
   line.memory = Buffer<std::byte>(backend_, bytes);
-  std::byte* next = line.memory.data();
-  const auto move = [this](std::vector<std::byte>& stored, std::byte* to) {
-    backend_->upload(stored.data(), to, std::ssize(stored));
-    const Index moved = std::ssize(stored);
+  // In host memory first: the backend's may be elsewhere.
+  std::vector<std::byte> arranged(at(bytes));
+  Index next = 0;
+  const Kernels<T>& kernels = backend_->template kernels<T>();
+  const auto put = [&](std::vector<std::byte>& stored, const NarrowMatrix<T>& of, Index count, Index first) {
+    put_narrow<T>({stored.data(), of.rows, count, of.precision}, kernels.narrow_strip(of.rows), first,
+                  of.cols, arranged.data() + next);
     stored = {};
-    return to + moved;
   };
   for (std::size_t p = 0; p < precisions; ++p) {
-    line.factors[p].data = next;
-    std::byte* to = next;
+    NarrowMatrix<T>& factor = line.factors[p];
+    factor.data = line.memory.data() + next;
+    Index first = 0;
     for_each_tile([&](Index, StoredTile& tile) {
-      if (!tile.dense) to = move((by_rows ? tile.U : tile.V)[p], to);
+      if (tile.dense) return;
+      put((by_rows ? tile.U : tile.V)[p], factor, tile.ranks[p], first);
+      first += tile.ranks[p];
     });
-    next += aligned(line.factors[p].bytes());
+    next += aligned(factor.bytes());
   }
-  if (!by_rows) return;
-  for_each_tile([&](Index j, StoredTile& tile) {
-    if (!tile.dense) return;
-    const NarrowMatrix<T> stored{next, tile.rows, tile.cols, *tile.dense};
-    move(tile.U[static_cast<std::size_t>(*tile.dense)], next);
-    next += aligned(stored.bytes());
-    elements_ += tile.rows * tile.cols;
-    line.dense.emplace_back(j, stored);
-    cols_.lines[at(j)].dense.emplace_back(l, stored);
-  });
+  if (by_rows) {
+    for_each_tile([&](Index j, StoredTile& tile) {
+      if (!tile.dense) return;
+      const NarrowMatrix<T> dense{line.memory.data() + next, tile.rows, tile.cols, *tile.dense};
+      put(tile.U[static_cast<std::size_t>(*tile.dense)], dense, tile.cols, 0);
+      next += aligned(dense.bytes());
+      elements_ += tile.rows * tile.cols;
+      line.dense.emplace_back(j, dense);
+      cols_.lines[at(j)].dense.emplace_back(l, dense);
+    });
+  }
+  backend_->upload(arranged.data(), line.memory.data(), bytes);
 }
 
 template <Scalar T>

@@ -156,6 +156,11 @@ void HostKernels<T>::gemm_batched(Index count, Op op_a, Op op_b, T alpha, Matrix
 }
 
 template <Scalar T>
+Index HostKernels<T>::narrow_strip(Index rows) const {
+  return gridlops::narrow_strip<T>(rows, *kernel_choice().set);
+}
+
+template <Scalar T>
 void HostKernels<T>::narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X,
                                  T beta, MatrixView<T> Y) const {
   gridlops::narrow_gemm(op, alpha, A, X, beta, Y, *kernel_choice().set);

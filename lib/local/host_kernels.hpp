@@ -22,6 +22,7 @@ class HostKernels final : public Kernels<T> {
             MatrixView<T> C) const override;
   void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
                     T beta, MatrixBatch<T> C) const override;
+  Index narrow_strip(Index rows) const override;
   void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                    MatrixView<T> Y) const override;
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override;

@@ -20,7 +20,7 @@ class SideBySide {
  public:
   SideBySide(const SideBySide&) = delete;
   SideBySide& operator=(const SideBySide&) = delete;
-  SideBySide(Index rows, const std::vector<Index>& cols) : rows_(rows) {
+  SideBySide(Index rows, const std::vector<Index>& cols, const KernelSet& set) : rows_(rows) {
     Index before = 0;
     for (std::size_t k = 0; k < cols.size(); ++k) {
       const auto precision = static_cast<Precision>(k % (static_cast<std::size_t>(own_precision<T>) + 1));
@@ -28,7 +28,13 @@ class SideBySide {
                               [&](Index i, Index j) { return small_integer<T>(1, i, before + j); }};
       const NarrowMatrix<T> shape{nullptr, rows, cols[k], precision};
       std::vector<std::byte>& bytes = bytes_.emplace_back(static_cast<std::size_t>(shape.bytes()));
-      narrow<T>(A.view(), precision, bytes.data());
+      std::vector<std::byte> columns(bytes.size());
+      narrow<T>(A.view(), precision, columns.data());
+      const NarrowMatrix<T> all{columns.data(), rows, cols[k], precision};
+      const Index half = cols[k] / 2;
+      const Index strip = narrow_strip<T>(rows, set);
+      put_narrow(all.columns({half, cols[k] - half}), strip, half, cols[k], bytes.data());
+      put_narrow(all.columns({0, half}), strip, 0, cols[k], bytes.data());
       matrices_.push_back({bytes.data(), rows, cols[k], precision});
       for (Index j = 0; j < cols[k]; ++j) places_.push_back(end_ + j);
       end_ = NarrowMatrix<T>::aligned(end_ + cols[k]);
@@ -85,8 +91,8 @@ TEMPLATE_LIST_TEST_CASE("products with narrow matrices of integers, side by side
                                   {1, {1, 1, 1}},     {2101, {9, 66, 3}}, {48, {16, 64, 16, 3}},
                                   {24, {128}},        {31, {0, 0, 0}}};
   for (const Shape& shape : shapes) {
-    const SideBySide<T> A(shape.rows, shape.cols);
     for (const KernelSet& set : kernel_sets()) {
+      const SideBySide<T> A(shape.rows, shape.cols, set);
       for (const Op op : {Op::none, Op::transpose, Op::adjoint}) {
         for (const Index columns : {1, 2, 5, 12}) check_product(op, T(1), A, columns, 0, T(0), set);
         check_product(op, general<T>(), A, 3, 5, general<T>(), set);
@@ -116,7 +122,9 @@ TEMPLATE_LIST_TEST_CASE("what widen() returns is the number that narrow() rounde
                                      [](Index i, Index j) { return T(i == j ? 1 : 0); }};
       const MatrixView<const T> padded(identity.view().data, NarrowMatrix<T>::alignment, 3);
       auto Y = nothing<T>(77, 3, 0);
-      const NarrowMatrix<T> stored{bytes.data(), 77, 3, precision};
+      std::vector<std::byte> arranged(bytes.size());
+      put_narrow<T>({bytes.data(), 77, 3, precision}, narrow_strip<T>(77, set), 0, 3, arranged.data());
+      const NarrowMatrix<T> stored{arranged.data(), 77, 3, precision};
       narrow_gemm<T>(Op::none, T(1), {&stored, 1}, padded, T(0), Y.view(), set);
       CAPTURE(set.text, p);
       Y.check([&](Index i, Index j) { return wide.view()(i, j); });

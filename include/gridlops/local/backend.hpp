@@ -89,6 +89,8 @@ class Kernels {
   /// Cₖ ← α op_a(Aₖ) op_b(Bₖ) + β Cₖ for each k < count, each as gemm() has it.
   virtual void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A,
                             MatrixBatch<const T> B, T beta, MatrixBatch<T> C) const = 0;
+  /// The real rows of the strips by which narrow_gemm() reads matrices of this many rows (NarrowMatrix).
+  virtual Index narrow_strip(Index rows) const = 0;
   /// Y ← α op(A) X + β Y for matrices A of the same rows, side by side, whose numbers are stored in fewer
   /// bytes than those of T. Where X or Y has a row for each column of A, those of the next matrix begin at the
   /// next multiple of NarrowMatrix::alignment; rows in between may hold anything. Its memory has been

@@ -30,8 +30,9 @@ constexpr double roundoff(Precision precision) {
 template <Scalar T>
 inline constexpr Precision own_precision = sizeof(Real<T>) == 4 ? Precision::float32 : Precision::float64;
 
-/// A column-major matrix of T without gaps, whose real numbers are stored in a precision that is not above
-/// T's. The bytes are in the memory of a backend.
+/// A matrix of T without gaps, whose real numbers are stored in a precision that is not above T's. The bytes
+/// are in the memory of a backend: column by column, or strip by strip of some of its real rows, each column
+/// by column. Processors read long runs of strips, where columns would be read in pieces.
 template <Scalar T>
 struct NarrowMatrix {
   const std::byte* data = nullptr;
@@ -60,6 +61,15 @@ template <Scalar T>
 void widen(const NarrowMatrix<T>& A, T* to);
 
 struct KernelSet;
+
+/// Copies columns to those from `first` on of a matrix with `cols` columns of the same rows and precision, in
+/// strips of this many real rows. Both are in host memory.
+template <Scalar T>
+void put_narrow(const NarrowMatrix<T>& columns, Index strip, Index first, Index cols, std::byte* to);
+
+/// Kernels::narrow_strip() on the host.
+template <Scalar T>
+Index narrow_strip(Index rows, const KernelSet& set);
 
 /// Kernels::narrow_gemm() in host memory, where A has at least one matrix. The processor must have the
 /// instruction set.
