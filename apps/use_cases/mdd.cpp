@@ -21,11 +21,11 @@ namespace gridlops::program {
 
 namespace {
 
-/// Inverts data by solve(data, model). Unless they are the user's own, A makes them of the model. save(name,
-/// X, is_data) keeps a result.
+/// Inverts data by solve(data, model). Unless they are the user's own, `makes_data` makes them of the model.
+/// save(name, X, is_data) keeps a result.
 template <Scalar T, class Solve, class Save>
-void invert(UseCase& run, const LinearOperator<T>& A, bool has_own_data, DistMatrix<T>& model,
-            DistMatrix<T>& data, Solve&& solve, Save&& save) {
+void invert(UseCase& run, const LinearOperator<T>& A, const LinearOperator<T>& makes_data, bool has_own_data,
+            DistMatrix<T>& model, DistMatrix<T>& data, Solve&& solve, Save&& save) {
   const auto note = [&](const char* name, DistMatrix<T>& X, bool is_data) {
     run.figure(std::string("norm of ") + name, frobenius_norm<T>(X));
     save(name, X, is_data);
@@ -34,7 +34,7 @@ void invert(UseCase& run, const LinearOperator<T>& A, bool has_own_data, DistMat
     run.figure("norm of data", frobenius_norm<T>(data));
   } else {
     note("model", model, false);
-    A.apply(1, model, 0, data);
+    makes_data.apply(1, model, 0, data);
     note("data", data, true);
   }
   A.apply_adjoint(1, data, 0, model);
@@ -71,14 +71,16 @@ class Mdd {
 
   void invert_in_time() {
     run_.note_kernel(scalar_type_of<C>);
-    const OperatorPtr<R> A = multidimensional_convolution<R>(G_.on_arrays(), times_);
+    const OperatorPtr<R> A = multidimensional_convolution<R>(G_.on_arrays(G_.A), times_);
+    const OperatorPtr<R> makes_data =
+        G_.exact == nullptr ? A : multidimensional_convolution<R>(G_.on_arrays(G_.exact), times_);
     if (run_.plan({.solve = solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources),
                    .arrays = bytes_of<R>(A->domain()) + bytes_of<R>(A->range()),
                    .otherwise = G_.bytes_at_reading}))
       return;
     DistMatrix<R> given = given_traces(), other = others<R>(*A);
     invert<R>(
-        run_, *A, own_, own_ ? other : given, own_ ? given : other,
+        run_, *A, *makes_data, own_, own_ ? other : given, own_ ? given : other,
         [&](const DistMatrix<R>& B, DistMatrix<R>& X) {
           run_.solve({A->rows(), A->cols(), B.cols(), scalar_type_of<R>}, [&](const SolveOptions& options) {
             return solve_weighted<R>(arguments_.common.solver, A, nullptr, weights_, B, X, options);
@@ -104,7 +106,7 @@ class Mdd {
     release_scratch(*run_.grid());  // of the transform
     DistMatrix<C> other = others<C>(*A);
     invert<C>(
-        run_, *A, own_, own_ ? other : given, own_ ? given : other,
+        run_, *A, *G_.makes_data(), own_, own_ ? other : given, own_ ? given : other,
         [&](const DistMatrix<C>& B, DistMatrix<C>& X) {
           if (frequencies) return solve_alone(*frequencies, B, X);
           run_.solve(
@@ -208,6 +210,10 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "--independent and --domain time exclude each other: in time the frequencies are one "
         "problem");
   }
+  if (arguments.compress && !(*arguments.compress > 0 && *arguments.compress < 1))
+    throw UsageError(fmt::format(
+        "--compress is {}, but the error of a kernel, relative to its norm, must be above 0 and below 1",
+        *arguments.compress));
   std::vector<std::string> saved{"adjoint", "inverted"};
   if (!arguments.has_own_data()) saved.insert(saved.end(), {"model", "data"});
   if (arguments.independent && arguments.groups) {

@@ -131,72 +131,87 @@ KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments&
       .bytes_at_reading = bytes_at_reading};
 }
 
-/// Each frequency of the kernel by itself. Spectra in a file are never all in memory.
+/// Each frequency of the kernel by itself, and the kernel as it is if it makes data. Spectra in a file are
+/// never all in memory.
+template <Scalar C>
+struct CompressedSlices {
+  std::vector<CompressedMatrixPtr<C>> compressed;
+  OperatorPtr<C> exact;
+};
 template <Scalar R>
-std::vector<CompressedMatrixPtr<std::complex<R>>> compressed_slices(const MddArguments& arguments,
-                                                                    const Space& kernel,
-                                                                    const SliceGroups& groups) {
+CompressedSlices<std::complex<R>> compressed_slices(const MddArguments& arguments, const Space& kernel,
+                                                    const SliceGroups& groups) {
   using C = std::complex<R>;
   Communicator& comm = groups.grid()->comm();
   const CompressionOptions options{
       .tolerance = *arguments.compress,
       .row_order = station_order(comm, arguments.receiver_positions, "the kernel", arguments.ny, "receivers"),
       .col_order = station_order(comm, arguments.source_positions, "the kernel", arguments.nx, "sources")};
-  std::vector<CompressedMatrixPtr<C>> compressed;
-  const auto add = [&](const ConstDistMatrix<C>& slice) { compressed.push_back(compress(slice, options)); };
+  CompressedSlices<C> result;
+  const auto add = [&](const ConstDistMatrix<C>& slice) {
+    result.compressed.push_back(compress(slice, options));
+  };
   if (arguments.kernel_is_complex) {
     read_slices<R>(arguments, groups, [&](Index, const ConstDistMatrix<C>& slice) { add(slice); });
-  } else {
-    std::vector<DistMatrix<C>> slices =
-        slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(false, arguments, kernel));
-    attempt(comm, [&] {
-      for (DistMatrix<C>& slice : slices) {
-        add(slice);
-        slice = DistMatrix<C>();
-      }
-    });
+    return result;
   }
-  return compressed;
+  std::vector<DistMatrix<C>> slices =
+      slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(false, arguments, kernel));
+  attempt(comm, [&] {
+    for (DistMatrix<C>& slice : slices) {
+      add(slice);
+      if (arguments.has_own_data()) slice = DistMatrix<C>();
+    }
+  });
+  if (!arguments.has_own_data()) result.exact = grouped_slices<C>(groups, std::move(slices));
+  return result;
 }
 
 /// Notes the norm of the kernel, and what compression made of it (collective over the grid).
 template <Scalar C>
 void note_compression(UseCase& run, const SliceGroups& groups,
                       const std::vector<CompressedMatrixPtr<C>>& slices, double scale) {
-  std::array<double, 4> sums{};  // squares of norms and of errors, and bytes
-  const ProcessGrid& own = *groups.own_grid();
-  if (own.is_member() && own.comm().rank() == 0) {  // once for each group
-    for (const CompressedMatrixPtr<C>& slice : slices) {
-      const CompressionReport& report = slice->report();
-      sums[0] += std::pow(report.norm, 2);
-      sums[1] += std::pow(report.error * report.norm, 2);
-      sums[2] += static_cast<double>(report.dense_bytes);
-      sums[3] += static_cast<double>(report.bytes);
-    }
+  double norm_squared = 0, error_squared = 0, dense_bytes = 0, bytes = 0;
+  std::array<double, 1> largest{0};
+  for (const CompressedMatrixPtr<C>& slice : slices) {
+    const CompressionReport& report = slice->report();
+    norm_squared += std::pow(report.norm, 2);
+    error_squared += std::pow(report.error * report.norm, 2);
+    dense_bytes += static_cast<double>(report.dense_bytes);
+    bytes += static_cast<double>(report.bytes);
+    largest[0] = std::max(largest[0], report.error);
   }
-  groups.grid()->comm().all_reduce(sums, ReduceOp::sum);
+  std::array<double, 4> sums{norm_squared, error_squared, dense_bytes, bytes};
+  const ProcessGrid& own = *groups.own_grid();
+  if (!own.is_member() || own.comm().rank() > 0) sums = {};  // once for each group
+  Communicator& comm = groups.grid()->comm();
+  comm.all_reduce(sums, ReduceOp::sum);
+  comm.all_reduce(largest, ReduceOp::max);
   run.figure("norm of kernel", std::sqrt(sums[0]) / scale);
-  run.figure("error of compressed kernel", sums[0] > 0 ? std::sqrt(sums[1] / sums[0]) : 0);
-  run.figure("kernel, times smaller", sums[2] / sums[3]);
+  run.figure("error of the compressed kernel", sums[0] > 0 ? std::sqrt(sums[1] / sums[0]) : 0);
+  run.figure("largest error of a frequency", largest[0]);
+  run.figure("times smaller", sums[3] > 0 ? sums[2] / sums[3] : 1);
 }
 
-/// Frequencies that are solved alone are those of one rank each.
 template <Scalar R>
 KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArguments& arguments,
                                                   const Space& kernel, double scale) {
   using C = std::complex<R>;
-  const SliceGroups groups = groups_of<R>(run, arguments, kernel.grid);
-  const std::vector<CompressedMatrixPtr<C>> slices = compressed_slices<R>(arguments, kernel, groups);
-  note_compression<C>(run, groups, slices, scale);
-  const std::vector<OperatorPtr<C>> operators(slices.begin(), slices.end());
+  const auto& grid = kernel.grid;
+  const SliceGroups groups = groups_of<R>(run, arguments, grid);
+  const CompressedSlices<C> slices = compressed_slices<R>(arguments, kernel, groups);
+  note_compression<C>(run, groups, slices.compressed, scale);
+  const std::vector<OperatorPtr<C>> operators(slices.compressed.begin(), slices.compressed.end());
   KernelOperator<C> G{
       .A = grouped_slices<C>(groups, operators),
-      .models =
-          into_groups<C>(groups.models(), array_space(kernel.grid, {arguments.frequencies, arguments.nx}, 0)),
-      .data =
-          into_groups<C>(groups.data(), array_space(kernel.grid, {arguments.frequencies, arguments.ny}, 0))};
+      .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
+      .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
+      .exact = slices.exact};
   if (!arguments.independent) return G;
-  return {.A = G.on_arrays(), .compressed = operators};
+  // Groups of one rank have the frequencies in their order.
+  return {.A = G.on_arrays(G.A),
+          .compressed = operators,
+          .exact = slices.exact == nullptr ? nullptr : G.on_arrays(slices.exact)};
 }
 
 template <Scalar R>

@@ -19,11 +19,13 @@ struct KernelOperator {
   DistMatrix<C> entries{};  ///< of A, which is a view, if frequencies are solved alone
   std::vector<OperatorPtr<C>>
       compressed{};            ///< instead of entries, if they are compressed: one for each frequency
+  OperatorPtr<C> exact{};      ///< the kernel before it was compressed, which makes generated data; null: A
   bool one_pass_pays = true;   ///< with up to four right-hand sides
   Index bytes_at_reading = 0;  ///< what this rank takes at most while it reads or makes the kernel
 
-  OperatorPtr<C> on_arrays() const {
-    return models == nullptr ? A : product(adjoint(data), product(A, models));
+  const OperatorPtr<C>& makes_data() const { return exact == nullptr ? A : exact; }
+  OperatorPtr<C> on_arrays(const OperatorPtr<C>& kernel) const {
+    return models == nullptr ? kernel : product(adjoint(data), product(kernel, models));
   }
 };
 
