@@ -23,6 +23,29 @@ struct Isa {
     static_assert(bytes == 16);
     return _mm256_broadcast_ps(static_cast<const __m128*>(from));
   }
+
+  [[gnu::always_inline]] static inline auto widen(const HighHalf* from, double) {
+    return _mm256_slli_epi64(_mm256_cvtepu32_epi64(loaded<16>(from)), 32);
+  }
+  [[gnu::always_inline]] static inline auto widen(const float* from, double) {
+    return _mm256_cvtps_pd(_mm_loadu_ps(from));
+  }
+  [[gnu::always_inline]] static inline auto widen(const Bfloat16* from, double) {
+    const __m256i bits = _mm256_slli_epi64(_mm256_cvtepi16_epi64(loaded<8>(from)), bfloat16_shift);
+    return _mm256_castsi256_pd(_mm256_and_si256(bits, _mm256_set1_epi64x(bfloat16_mask))) *
+           _mm256_set1_pd(bfloat16_scale);
+  }
+  [[gnu::always_inline]] static inline auto widen(const Bfloat16* from, float) {
+    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(loaded<16>(from)), 16);
+  }
+
+ private:
+  template <std::size_t bytes>
+  [[gnu::always_inline]] static inline __m128i loaded(const void* from) {
+    __m128i vector{};
+    __builtin_memcpy(&vector, from, bytes);
+    return vector;
+  }
 };
 
 template <class R>

@@ -27,6 +27,31 @@ struct Isa {
       return _mm512_maskz_broadcast_f64x4(0xff, _mm256_loadu_pd(static_cast<const double*>(from)));
     }
   }
+
+  // Masks of all lanes, because some compilers warn of the other forms.
+  [[gnu::always_inline]] static inline auto widen(const HighHalf* from, double) {
+    return _mm512_maskz_slli_epi64(0xff, _mm512_maskz_cvtepu32_epi64(0xff, loaded<__m256i>(from)), 32);
+  }
+  [[gnu::always_inline]] static inline auto widen(const float* from, double) {
+    return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(from));
+  }
+  [[gnu::always_inline]] static inline auto widen(const Bfloat16* from, double) {
+    const __m512i wide = _mm512_maskz_cvtepi16_epi64(0xff, loaded<__m128i>(from)),
+                  bits = _mm512_maskz_slli_epi64(0xff, wide, bfloat16_shift);
+    return _mm512_castsi512_pd(_mm512_maskz_and_epi64(0xff, bits, _mm512_set1_epi64(bfloat16_mask))) *
+           _mm512_set1_pd(bfloat16_scale);
+  }
+  [[gnu::always_inline]] static inline auto widen(const Bfloat16* from, float) {
+    return _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, loaded<__m256i>(from)), 16);
+  }
+
+ private:
+  template <class Vector>
+  [[gnu::always_inline]] static inline Vector loaded(const void* from) {
+    Vector vector;
+    __builtin_memcpy(&vector, from, sizeof vector);
+    return vector;
+  }
 };
 
 template <class R>

@@ -13,6 +13,13 @@
 
 namespace gridlops {
 
+/// A Bfloat16 as the upper bits of a double, signs extended and moved up by so much, has an exponent that is
+/// too small by a constant. So all finite numbers, also 0 and those below the normal ones, become right by
+/// one multiplication. Compressed matrices have no others.
+inline constexpr int bfloat16_shift = 45;
+inline constexpr std::int64_t bfloat16_mask = static_cast<std::int64_t>(0x8fffffffffffffff);
+inline constexpr double bfloat16_scale = 0x1p896;
+
 /// The loops of TileKernels, written once for all instruction sets.
 ///
 /// In the forward product, the rows of a tile fill a few registers, and are multiplied by the broadcast
@@ -23,7 +30,8 @@ namespace gridlops {
 ///
 /// Rows of A fill row_vectors registers in the forward product. Isa has the size of a register; how many hold
 /// Y in the adjoint (most_y); how many registers of Y at most have two rows each (most_pairs); the least time
-/// of a pass (AdjointTable::choose_groups); and the few operations that the compiler's vectors lack. It is
+/// of a pass (AdjointTable::choose_groups); and the few operations that the compiler's vectors lack, such as
+/// widen(), for which some compilers take many instructions. It is
 /// local to the one file compiled for the instruction set, so that the linker cannot use that code for other
 /// files.
 template <class Isa, class R, int row_vectors>
@@ -104,6 +112,7 @@ class TileLoops {
   }
   template <class Element>
   [[gnu::always_inline]] static inline Vector load(const Element* from) {
+    if constexpr (requires { Isa::widen(from, R()); }) return reinterpret_cast<Vector>(Isa::widen(from, R()));
     typename VectorOf<lanes, Element>::type narrow;
     __builtin_memcpy(&narrow, from, sizeof narrow);
     if constexpr (std::is_same_v<Element, HighHalf>) {
