@@ -62,31 +62,38 @@ struct RangeBasis {
   double rest_squared = 0;
 };
 
-/// Adds vectors until the rest is at most `small`, or there are `most`.
+/// Adds vectors until the rest is at most `small`, or there are `most`. all = ‖A‖_F². As the rest is
+/// orthogonal to Q, ‖A‖² − ‖B‖² is its squared norm; where that would lose its digits, the rest itself is
+/// computed.
 template <class S>
-RangeBasis<S> find_range(MatrixView<const S> A, double small, Index most) {
+RangeBasis<S> find_range(MatrixView<const S> A, double all, double small, Index most) {
   constexpr Index together = 16;
-  RangeBasis<S> range{Block<S>(A.rows, most), Block<S>(A.cols, most)};
-  Block<S> rest(A.rows, A.cols), random(A.cols, together), projected(most, together);
-  for (Index j = 0; j < A.cols; ++j) std::copy_n(A.column(j), A.rows, rest.view().column(j));
-  const MatrixView<const S> R = std::as_const(rest).view();
-  range.rest_squared = norm_squared(R);
+  const bool subtracts = small > 1e-12 * all;
+  RangeBasis<S> range{Block<S>(A.rows, most), Block<S>(A.cols, most), 0, all};
+  Block<S> rest(subtracts ? 0 : A.rows, A.cols), random(A.cols, together), projected(most, together);
+  for (Index j = 0; j < A.cols && !subtracts; ++j) std::copy_n(A.column(j), A.rows, rest.view().column(j));
+  const MatrixView<const S> R = subtracts ? A : std::as_const(rest).view();
   while (range.rest_squared > small && range.rank < most) {
     const Index count = std::min(together, most - range.rank);
     const Range before{0, range.rank}, added{range.rank, count};
     const MatrixView<S> Omega = random.view().col_block({0, count});
     for (Index j = 0; j < count; ++j)
       for (Index i = 0; i < A.cols; ++i) Omega(i, j) = counter_random<S>(1, i, range.rank + j);
-    const MatrixView<S> all = range.Q.view(), Q = all.col_block(added), B = range.B.view().col_block(added);
+    const MatrixView<S> all_Q = range.Q.view(), Q = all_Q.col_block(added),
+                        B = range.B.view().col_block(added);
     gemm<S>(Op::none, Op::none, S(1), R, Omega, S(0), Q);
     const MatrixView<S> P = projected.view().block(before, {0, count});
-    gemm<S>(Op::adjoint, Op::none, S(1), all.col_block(before), Q, S(0), P);
-    gemm<S>(Op::none, Op::none, S(-1), all.col_block(before), P, S(1), Q);
+    gemm<S>(Op::adjoint, Op::none, S(1), all_Q.col_block(before), Q, S(0), P);
+    gemm<S>(Op::none, Op::none, S(-1), all_Q.col_block(before), P, S(1), Q);
     lapack::orthonormalise(Q);
     gemm<S>(Op::adjoint, Op::none, S(1), R, Q, S(0), B);
-    gemm<S>(Op::none, Op::adjoint, S(-1), Q, B, S(1), rest.view());
     range.rank += count;
-    range.rest_squared = norm_squared(R);
+    if (subtracts) {
+      range.rest_squared -= norm_squared(MatrixView<const S>(B));
+    } else {
+      gemm<S>(Op::none, Op::adjoint, S(-1), Q, B, S(1), rest.view());
+      range.rest_squared = norm_squared(R);
+    }
   }
   return range;
 }
@@ -229,7 +236,7 @@ StoredTile tile_of(MatrixView<const S> A, const Block<S>& U, const Block<S>& V,
 /// The tile by its singular vectors; nothing if it takes as many bytes as in columns of this precision, or
 /// does not keep the error.
 template <Scalar T>
-std::optional<StoredTile> low_rank_tile(MatrixView<const Accumulator<T>> A, Precision precision,
+std::optional<StoredTile> low_rank_tile(MatrixView<const Accumulator<T>> A, double all, Precision precision,
                                         double allowed_squared) {
   using S = Accumulator<T>;
   const Index dense_bytes = NarrowMatrix<T>{nullptr, A.rows, A.cols, precision}.bytes();
@@ -237,7 +244,7 @@ std::optional<StoredTile> low_rank_tile(MatrixView<const Accumulator<T>> A, Prec
   const Index of_vectors = NarrowMatrix<T>{nullptr, A.rows + A.cols, 1, Precision::bfloat16}.bytes();
   const Index most = std::min({A.rows, A.cols, dense_bytes / of_vectors});
   constexpr double share_of_rest = 0.05;
-  const RangeBasis<S> range = find_range<S>(A, share_of_rest * allowed_squared, most);
+  const RangeBasis<S> range = find_range<S>(A, all, share_of_rest * allowed_squared, most);
   if (range.rank == 0 || range.rest_squared > share_of_rest * allowed_squared) return {};
 
   Block<S> B(A.cols, range.rank), V(A.cols, range.rank), Zh(range.rank, range.rank), U(A.rows, range.rank);
@@ -271,7 +278,7 @@ StoredTile compress_tile(MatrixView<const Accumulator<T>> A, double allowed) {
   const double all = norm_squared(A), allowed_squared = allowed * allowed;
   if (all <= allowed_squared) return {.rows = A.rows, .cols = A.cols, .error_squared = all};
   const Precision precision = dense_precision<T>(all, allowed_squared);
-  if (std::optional<StoredTile> tile = low_rank_tile<T>(A, precision, allowed_squared))
+  if (std::optional<StoredTile> tile = low_rank_tile<T>(A, all, precision, allowed_squared))
     return *std::move(tile);
   return dense_tile<T>(A, precision, allowed_squared);
 }
