@@ -58,6 +58,7 @@ struct SolveArguments {
   std::optional<Storage> storage;        ///< none: chosen
   std::optional<double> lambda_relative;
   std::optional<double> sigma_min;  ///< no singular value of A is smaller
+  bool probable_sigma_min = false;  ///< a sketch of A says what none is below
   bool verify_matrix = false;
   bool dry_run = false;
   bool quiet = false;
@@ -66,7 +67,7 @@ struct SolveArguments {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
   bool needs_space() const { return sweep.in_space() || !space.empty(); }
-  bool bounds_errors() const { return sigma_min || options.error > 0; }
+  bool bounds_errors() const { return sigma_min || probable_sigma_min || options.error > 0; }
 };
 
 /// What --help says of --matrix, and of the names of all matrices.

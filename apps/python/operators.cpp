@@ -130,6 +130,12 @@ void bind_class(py::module_ native) {
           [](const A& a, int steps, std::uint64_t seed) { return estimate_norm<T>(*a.ptr, steps, seed); },
           unlocked)
       .def(
+          "probable_sigma_min",
+          [](const A& a, double failure, std::uint64_t seed) {
+            return probable_sigma_min<T>(*a.ptr, failure, seed);
+          },
+          unlocked)
+      .def(
           "lanczos_extremes",
           [](const A& a, int steps, std::uint64_t seed) {
             const SpectrumExtremes found = lanczos_extremes<T>(*a.ptr, steps, seed);

@@ -170,9 +170,15 @@ class SolveCommand {
                  "Writes each column's norms after each iteration as CSV");
     variances_ = options.text("--variances", arguments_.variances, "V.npy",
                               "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
-    options.number("--sigma-min", arguments_.sigma_min, "S", 0,
-                   "bounds the error of each x, given that no singular value of A is below S; with damping S "
-                   "may be 0");
+    options.parsed(
+        "--sigma-min",
+        [this](const std::string& text) {
+          arguments_.probable_sigma_min = text == "probable";
+          if (!arguments_.probable_sigma_min) arguments_.sigma_min = number(text, 0);
+        },
+        "S|probable",
+        "bounds the error of each x, given that no singular value of A is below S; with damping S may be 0; "
+        "probable: where A has four times as many rows as columns, by a random sketch of A");
     options.flag("--quiet", arguments_.quiet, "Prints no tables");
   }
 
@@ -212,7 +218,8 @@ class SolveCommand {
       throw UsageError(
           "--error and --precondition exclude each other: the solver finds z of x = P z, and the error is "
           "that of x");
-    if (arguments_.bounds_errors() && arguments_.sigma_min.value_or(0) == 0 && !arguments_.is_damped())
+    if (arguments_.bounds_errors() && arguments_.sigma_min.value_or(0) == 0 &&
+        !arguments_.probable_sigma_min && !arguments_.is_damped())
       throw UsageError(
           "nothing bounds errors without damping, unless --sigma-min says that no singular value of A is "
           "near 0");

@@ -20,6 +20,7 @@
 #include "measure/memory_plan.hpp"
 #include "measure/metered_product.hpp"
 #include "measure/number_checks.hpp"
+#include "solve/known_errors.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
 
@@ -154,12 +155,12 @@ class EndInSpace : public SolveObserver {
   std::string directory_;
 };
 
-/// What every solve of the task is asked for, without the damping. norm_A: ‖A‖_F, if errors are bounded.
-SolveOptions common_options(const SolveTask& task, double norm_A) {
+/// What every solve of the task is asked for, without the damping. known: of A, if errors are bounded.
+SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& known) {
   SolveOptions options = task.arguments.options;
   if (options.error > 0) {
-    options.sigma_min = task.arguments.sigma_min.value_or(0);
-    options.frobenius_norm = norm_A;
+    options.sigma_min = known.sigma_min;
+    options.frobenius_norm = known.frobenius_norm;
   }
   options.one_pass = task.iteration.one_pass;
   if (task.sweep.in_space)
@@ -169,15 +170,16 @@ SolveOptions common_options(const SolveTask& task, double norm_A) {
   return options;
 }
 
-/// P: the preconditioner, or null; space: the same; norm_A: ‖A‖_F, if errors are bounded; variances: their
+/// P: the preconditioner, or null; space: the same; known: of A, if errors are bounded; variances: their
 /// destination, or null. Completes the cost function.
 template <Scalar T>
 SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
-                       const SolutionSpace<T>* space, double norm_A, const DistMatrix<T>& B, DistMatrix<T>& X,
-                       DistMatrix<T>* variances, const std::shared_ptr<IterationTimes>& times,
-                       bool shows_progress, CostFunction& cost) {
+                       const SolutionSpace<T>* space, const ErrorBoundOptions& known, const DistMatrix<T>& B,
+                       DistMatrix<T>& X, DistMatrix<T>* variances,
+                       const std::shared_ptr<IterationTimes>& times, bool shows_progress,
+                       CostFunction& cost) {
   const SolveArguments& arguments = task.arguments;
-  SolveOptions options = common_options(task, norm_A);
+  SolveOptions options = common_options(task, known);
   if (!task.sweep.in_space)
     cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
   options.damp = cost.damp;
@@ -201,17 +203,6 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
   return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
                                   options);
-}
-
-/// The largest error that any column can have, relative to the norm of its x.
-std::string error_text(const std::vector<double>& bounds, const std::vector<double>& norms) {
-  double largest = 0;
-  for (std::size_t j = 0; j < bounds.size(); ++j) {
-    const double relative = bounds[j] == 0 ? 0 : bounds[j] / norms[j];
-    if (!std::isfinite(relative)) return fmt::format("error: nothing bounds that of column {}\n", j);
-    largest = std::max(largest, relative);
-  }
-  return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);
 }
 
 /// Records the bytes that this rank received in the products of an iteration, next to the model's figure.
@@ -248,10 +239,10 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   const auto& grid = task.grid;
   Stopwatch clock;
   OperatorPtr<T> P, product;
-  double norm_A = 0;
+  ErrorBoundOptions known{.is_definite = row_of(arguments.solver).problem == ProblemKind::hermitian};
   if (task.is_compressed) {
     const CompressedMatrixPtr<T> compressed = read_compressed<T>(grid, arguments.product.matrix, task.A);
-    norm_A = (1 + compressed->report().error) * compressed->report().norm;
+    known.frobenius_norm = (1 + compressed->report().error) * compressed->report().norm;
     product = compressed;
     measured.read_seconds += clock.lap();
   } else {
@@ -262,7 +253,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
     if (is_scaled(arguments))
       P = column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain());
-    if (arguments.bounds_errors()) norm_A = frobenius_norm(A);
+    if (arguments.bounds_errors()) known.frobenius_norm = frobenius_norm(A);
     product = make_product(task, std::move(A));
   }
   std::optional<Index> compressed_bytes;
@@ -272,7 +263,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
                                               product->domain().layout(task.shape.nrhs).cols.partition);
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
-  OperatorPtr<T> matrix = arguments.verify_matrix ? product : nullptr;
+  OperatorPtr<T> plain = product;
   if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
   OperatorPtr<T> op = make_operator(task, product);
   DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
@@ -291,23 +282,23 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.setup_seconds += clock.lap();
   if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, X);
   measured.read_seconds += clock.lap();
-  const auto hash = matrix ? block_hash(*matrix) : std::nullopt;
+  const auto hash = arguments.verify_matrix ? block_hash(*plain) : std::nullopt;
   measured.compute(*grid, [&] {
+    known.sigma_min = sigma_min_of(arguments, *plain);
     std::optional<SolutionSpace<T>> space = make_space(task, op, B);
     if (task.sweep.in_space) {
       const SolveReport rest =
-          task.sweep.leaves_rest ? space->solve_rest(B, common_options(task, norm_A)) : SolveReport();
-      solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0),
-                                    {.sigma_min = arguments.sigma_min.value_or(0), .frobenius_norm = norm_A}),
+          task.sweep.leaves_rest ? space->solve_rest(B, common_options(task, known)) : SolveReport();
+      solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0), known),
                       space->dimension(), space->products(), space->end(), rest};
       solved.cost.damp = solved.space->damps();
     }
-    solved.report = run_solver(task, op, P, space ? &*space : nullptr, norm_A, B, X,
+    solved.report = run_solver(task, op, P, space ? &*space : nullptr, known, B, X,
                                variances ? &*variances : nullptr, times, shows_progress, solved.cost);
     solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
   });
-  if (matrix)
-    require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*matrix));
+  if (arguments.verify_matrix)
+    require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*plain));
   measured.predicted_part_seconds = times->median();
   note_bytes(task, *received, measured);
   PlannedSolve plan = plan_of<T>(task);
@@ -316,10 +307,10 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
   if (arguments.bounds_errors()) {
-    solved.error_bounds = error_bounds(solved.report, B, X,
-                                       {solved.cost.damp, arguments.sigma_min.value_or(0), norm_A,
-                                        row_of(arguments.solver).problem == ProblemKind::hermitian});
-    const std::string text = error_text(solved.error_bounds, column_norms(X));
+    known.damp = solved.cost.damp;
+    solved.sigma_min = known.sigma_min;
+    solved.error_bounds = error_bounds(solved.report, B, X, known);
+    const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(X));
     if (shows_progress) print(text);
   }
 
@@ -336,7 +327,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
-    op = product = matrix = P = nullptr;  // frees the memory to read A again
+    op = product = plain = P = nullptr;  // frees the memory to read A again
     solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
   }
   return solved;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "gridlops/solve/spectrum.hpp"
+#include "solve/known_errors.hpp"
+
 namespace gridlops::program {
 
 namespace {
@@ -68,6 +71,14 @@ Json json_of(const SpaceSweep& space, const Sweep& sweep) {
   return {{"dampings", sweep.damps.size()}, {"chosen", chosen}, {"space", of_space}};
 }
 
+/// What a sketch says of A, if it was asked.
+std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, const Solved& solved) {
+  if (!task.arguments.probable_sigma_min) return {};
+  return {{"sigma_min", solved.sigma_min},
+          {"sketch_rows", static_cast<double>(sketch_rows(task.shape.cols))},
+          {"sketch_failure", sketch_failure}};
+}
+
 /// The computed figures, and each column's damping, merit and tolerance.
 std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<ColumnFigure> figures = solved.column_figures;
@@ -100,6 +111,7 @@ RunFacts facts_of(const SolveTask& task, const Solved& solved) {
           .product = RunFacts::Product{task.iteration.algorithm, task.iteration.storage},
           .choices = task.choices,
           .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
+          .figures = figures_of(task, solved),
           .column_figures = column_figures_of(task, solved),
           .problem = problem_of(task),
           .options = used_options(task, solved),

@@ -18,6 +18,7 @@ struct Solved {
   std::optional<SpaceSweep> space;    ///< of a sweep in one space
   std::vector<ColumnFigure> column_figures;
   std::vector<double> error_bounds;  ///< if they are wanted
+  double sigma_min = 0;              ///< for them
   std::string non_finite_inputs;     ///< in words, if a column is not finite
 };
 

@@ -8,6 +8,7 @@
 #include "command_line/file_checks.hpp"
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "solve/solve_record.hpp"
 
 namespace gridlops::program {
@@ -67,7 +68,7 @@ void require_plain(const SolveArguments& arguments) {
   const char* option = arguments.precondition != "none"     ? "--precondition"
                        : arguments.verify_matrix            ? "--verify-matrix"
                        : arguments.dry_run                  ? "--dry-run"
-                       : arguments.sigma_min                ? "--sigma-min"
+                       : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
                        : arguments.one_pass.value_or(false) ? "--one-pass"
                        : arguments.storage                  ? "--storage"
                                                             : nullptr;
@@ -175,6 +176,12 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
     throw UsageError(fmt::format(
         "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
         *arguments.sigma_min, shape.rows, shape.cols));
+  }
+  if (arguments.probable_sigma_min && shape.rows < sketch_rows(shape.cols)) {
+    throw UsageError(fmt::format(
+        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: give a number, the "
+        "smallest singular value of A",
+        shape.rows, shape.cols, sketch_rows(shape.cols)));
   }
   require_same_options(task);
   // With the values that a restart takes from its run.

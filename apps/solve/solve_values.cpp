@@ -92,7 +92,10 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
     {"step",  // in a restart, the library compares it
      [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
     {"precondition", [](const Run& run) -> Json { return run.arguments.precondition; }},
-    {"sigma-min", [](const Run& run) { return json_of(run.arguments.sigma_min); }},
+    {"sigma-min",
+     [](const Run& run) {
+       return run.arguments.probable_sigma_min ? Json("probable") : json_of(run.arguments.sigma_min);
+     }},
     {"one-pass", [](const Run& run) -> Json { return run.task.iteration.one_pass; }},
     {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
     {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},

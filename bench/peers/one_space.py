@@ -3,10 +3,13 @@
 """Compares one space for all right-hand sides and dampings with block CGLS and CGLS of the smallest damping alone, and with
 --all with CGLS of all columns, in turn: products of columns with A or Aᴴ, seconds, and the verdicts of the solutions.
 
-one_space.py BUILD HERTZ|decaying|clustered|flat [--ranks 2] [--columns 64] [--stations 32] [--least 1e-3] [--noise 0] [--turns 1] [--all]
+one_space.py BUILD HERTZ|decaying|clustered|flat|equal|FOLDER [--ranks 2] [--columns 64] [--dampings 30] [--stations 32] [--least 1e-3]
+             [--noise 0] [--turns 1] [--all]
 
 A frequency names the kernel of four reflectors with a dip, seen from stations 15 m apart with 2 m of jitter; its data are columns of
-a kernel of 0.98 times the frequency. The other matrices are 576 x 576 with such singular values, and random data in their range."""
+a kernel of 0.98 times the frequency. The other matrices are 576 x 576 with such singular values, and random data in their range. A
+folder has A.npy and B.npy of make-problem; A is divided by its norm. The limit of products is 1.5 times those of block CGLS and one
+block."""
 import argparse
 import os
 import subprocess
@@ -32,7 +35,7 @@ def kernel(side, hertz, spacing=15.0, speed=1800.0):
 
 def matrix(kind, n=576):
     rng = np.random.default_rng(5)
-    values = {"decaying": 10.0 ** (-6 * np.linspace(0, 1, n)), "flat": np.linspace(1, 1e-3, n),
+    values = {"decaying": 10.0 ** (-6 * np.linspace(0, 1, n)), "flat": np.linspace(1, 1e-3, n), "equal": np.linspace(1, 0.5, n),
               "clustered": np.sort(np.array([1, .3, .1, 1e-2, 1e-3, 1e-4])[rng.integers(0, 6, n)] * (1 + 1e-3 * rng.uniform(-1, 1, n)))[::-1]}[kind]
     left, right = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
     return (left * values) @ right
@@ -43,6 +46,9 @@ def problem(asked):
     if asked.kind[0].isdigit():
         A = kernel(asked.stations, float(asked.kind))
         B = kernel(asked.stations, 0.98 * float(asked.kind))[:, rng.permutation(len(A))[:columns]]
+    elif Path(asked.kind).is_dir():
+        A, B = np.load(Path(asked.kind, "A.npy")), np.load(Path(asked.kind, "B.npy"))[:, :columns]
+        A = A / np.linalg.norm(A, 2)
     else:
         A = matrix(asked.kind)
         B = A @ rng.normal(size=(len(A), columns))
@@ -59,11 +65,11 @@ def timed(solve):
 def measure(asked):
     import gridlops as gl
     A, B = problem(asked)
-    grid, damps = gl.Grid(), np.geomspace(asked.least, 1, 30)
+    grid, damps = gl.Grid(), np.geomspace(asked.least, 1, asked.dampings)
     first = grid.rank == 0
     matrix = gl.Matrix(grid, grid.matrix_layout(*A.shape), A.dtype).scatter(np.asfortranarray(A) if first else None)
     op = gl.matrix_mult(matrix, storage="packed")
-    data, copies = (op.range.scatter_array(np.asfortranarray(array) if first else None, 0, A.dtype) for array in (B, np.tile(B, 30 if asked.all else 0)))
+    data, copies = (op.range.scatter_array(np.asfortranarray(array) if first else None, 0, A.dtype) for array in (B, np.tile(B, asked.dampings if asked.all else 0)))
     ends = {"tolerance": 1e-6, "max_iterations": 20000, "record_history": False}
     for _ in range(asked.turns):
         seconds, space = timed(lambda: gl.SolutionSpace(op, data, damps, tolerance=1e-6))
@@ -71,13 +77,15 @@ def measure(asked):
         of_chosen, (_, report) = timed(lambda: space.solve(data, chosen, **ends))
         of_block, (_, block) = timed(lambda: gl.block_cgls(op, data, damp=asked.least, **ends))
         of_one, (_, one) = timed(lambda: gl.cgls(op, data, damp=asked.least, **ends))
-        text = (f"{asked.kind}, {len(A)} x {len(A)}, D >= {asked.least:g}: space {space.products} products, {space.dimension} vectors, {seconds:.2f} s, "
+        of_products = asked.columns * (2 * block["iterations"] + 1)
+        text = (f"{asked.kind}, {len(A)} x {A.shape[1]}, {asked.columns} columns, D >= {asked.least:g}: space {space.products} products (limit "
+                f"{1.5 * of_products + asked.columns:g}), {space.dimension} vectors, {seconds:.2f} s, "
                 f"and {of_chosen:.2f} s for the chosen ({max(report['column_iterations'])} iterations, {', '.join(sorted(set(report['reasons'])))}); "
-                f"smallest D: block CGLS {asked.columns * (2 * block['iterations'] + 1)} products, {of_block:.2f} s, "
+                f"smallest D: block CGLS {of_products} products, {of_block:.2f} s, "
                 f"CGLS {2 * sum(one['column_iterations']) + asked.columns} products, {of_one:.2f} s")
         if asked.all:
             of_all, (_, every) = timed(lambda: gl.cgls(op, copies, damp=np.repeat(damps, asked.columns), **ends))
-            text += (f"; CGLS of all columns {2 * sum(every['column_iterations']) + 30 * asked.columns} products, {of_all:.1f} s, "
+            text += (f"; CGLS of all columns {2 * sum(every['column_iterations']) + asked.dampings * asked.columns} products, {of_all:.1f} s, "
                      f"{of_all / (seconds + of_chosen):.1f} times the space and the chosen")
         if first:
             print(text, flush=True)
@@ -89,6 +97,7 @@ def main():
     parser.add_argument("kind")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--columns", type=int, default=64)
+    parser.add_argument("--dampings", type=int, default=30)
     parser.add_argument("--stations", type=int, default=32)
     parser.add_argument("--least", type=float, default=1e-3)
     parser.add_argument("--noise", type=float, default=0)

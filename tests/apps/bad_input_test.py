@@ -122,6 +122,8 @@ CASES = [
     (solve(sigma_min="-1", damp="1"), USAGE, ["--sigma-min", "'-1'"]),
     (solve(solver="minres", sigma_min="1"), USAGE, ["--sigma-min", "cgls", "cg"]),
     (solve(matrix="XT.npy", rhs="XT.npy", sigma_min="0.1"), USAGE, ["--sigma-min is 0.1", "3 x 8"]),
+    (solve(sigma_min="probable"), USAGE, ["12 x 8", "32 rows"]),
+    (solve(sigma_min="probably"), USAGE, ["--sigma-min", "'probably'"]),
     (solve(conlim="10"), USAGE, ["--conlim", "lsqr, lsmr", "cgls"]),
     (["slove"], USAGE, ["'slove'", "did you mean 'solve'?"]),
     ([], USAGE, ["subcommand", "make-problem", "multiply", "solve", "info"]),

@@ -366,12 +366,39 @@ def check_error_bounds(suite, rng):
             if report is not None:
                 errors, bounds = np.linalg.norm(X - expected, axis=0), np.array([column["error_bound"] for column in report["columns"]])
                 suite.check((errors <= bounds).all() and (status == 3 or (bounds <= 1e-3 * np.linalg.norm(X, axis=0) * (1 + 1e-9)).all()), "cg", errors, bounds)
+    check_probable_bounds(suite, rng)
     problem = Problem(suite, problem.A, np.where(np.arange(4) == 2, np.nan, problem.B))
     run, _, report = problem.solve("--damp", 0.02, "--sigma-min", 0, status=3)
     suite.check("nothing bounds that of column 2" in run.output, "does not say what has no bound:", run.output[-300:])
     suite.check(report is None or report["columns"][2]["error_bound"] is None, "a bound of NaN", report)
     _, _, report = problem.solve("--damp", 0.02, status=3)
     suite.check(report is None or "error_bound" not in report["columns"][0], "a bound that nobody asked for", report)
+
+
+def check_probable_bounds(suite, rng):
+    """Where a sketch of A says what no singular value is below, that is so, and bounds are called probable."""
+    for dtype, ranks, grid in (("f64", 2, None), ("c128", 3, (3, 1))):
+        problem = Problem(suite, conditioned(rng, 170, 40, dtype, condition=100), program.random_matrix(rng, (170, 3), dtype))
+        smallest, expected = np.linalg.svd(problem.A, compute_uv=False)[-1], damped_solution(problem.A, problem.B, 0)
+        for words, least in ((["--error", 1e-3], 0), (["--tolerance", 1e-9], 0), (["--damp", 0.1], 0.1)):
+            run, X, report = problem.solve("--sigma-min", "probable", *words, "--iterations", 1000, ranks=ranks, grid=grid)
+            if report is None:
+                continue
+            errors = np.linalg.norm(X - (damped_solution(problem.A, problem.B, least) if least else expected), axis=0)
+            norms, bounds = np.linalg.norm(X, axis=0), np.array([column["error_bound"] for column in report["columns"]])
+            figures = report["figures"]
+            suite.check(0.2 * smallest < figures["sigma_min"] <= smallest, "sigma", figures, smallest)
+            suite.check((figures["sketch_rows"], figures["sketch_failure"], report["options"]["sigma_min"]) == (160, 1e-9, "probable"), figures, report["options"])
+            suite.check((errors <= bounds).all() and (least or "--error" not in words or (bounds <= 1e-3 * norms * (1 + 1e-9)).all()), errors, bounds)
+            gradients = np.array([column["normal_residual_norm"] for column in report["columns"]])
+            suite.close(bounds, gradients / (figures["sigma_min"]**2 + least**2), 1e-3 * max(bounds), "bounds by the sketch")
+            suite.check("is probably at most" in run.output and "wrong once in 1e+09 times" in run.output, "is not called probable", run.output[-400:])
+    singular = Problem(suite, np.hstack([problem.A[:, :39], problem.A[:, :1]]), problem.B)
+    run, _, report = singular.solve("--sigma-min", "probable", "--iterations", 1000)
+    suite.check("nothing bounds that of column 0" in run.output and report["figures"]["sigma_min"] == 0, run.output[-300:], report)
+    run, _, _ = singular.solve("--sigma-min", "probable", "--error", 1e-2, status=2)
+    suite.check("only --damp bounds errors" in run.errors, run.errors)
+    singular.solve("--sigma-min", "probable", "--error", 1e-2, "--damp", 0.1)
 
 
 def threshold(kind, z, t):

@@ -117,6 +117,15 @@ class Operator:
         """An estimate of ‖A‖ from below, within 1 % unless large singular values cluster (collective)."""
         return self.native.estimate_norm(steps, seed)
 
+    def probable_sigma_min(self, failure: float = 1e-9, seed: int = 1) -> float:
+        """What the smallest singular value of A is probably not below, for :func:`error_bounds` (collective).
+
+        A random sketch of A says so, and is wrong with the probability of ``failure`` at most, for any A that was chosen without
+        knowing the seed. A must have four times as many rows as columns. Takes as many columns of adjoint products as the sketch has
+        rows, four times those of A, and nine times their square of numbers on rank 0. 0: rounding hides it.
+        """
+        return self.native.probable_sigma_min(failure, seed)
+
     def lanczos_extremes(self, steps: int = 30, seed: int = 1) -> tuple[float, float]:
         """Estimates, from within, of the smallest and largest eigenvalue of a Hermitian operator (collective)."""
         return self.native.lanczos_extremes(steps, seed)

@@ -48,4 +48,25 @@ template <Scalar T>
 GRIDLOPS_EXPORT SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps = 30,
                                                   std::uint64_t seed = 1);
 
+/// The rows of the sketch of a matrix with so many columns.
+constexpr Index sketch_rows(Index cols) { return 4 * cols; }
+
+/// A number that the smallest singular value σ of A is probably not below (collective over the grid; the same
+/// on all members, 0 on idle ranks): for any A that was chosen without knowing the seed it is larger than σ
+/// with the probability of `failure` at most. It is about half of σ as a rule.
+///
+/// It comes from the sketch SA with a random S of s = sketch_rows(n) rows, whose elements are ±1/√s: if v is
+/// the last singular vector, σ_min(SA) ≤ ‖SAv‖, and ‖SAv‖²/σ² has at most the tail of χ²_s/s (Achlioptas,
+/// J. Comput. Syst. Sci. 66, 2003), which is above 1 + 2√(x/s) + 2x/s with the probability of e⁻ˣ at most
+/// (Laurent, Massart: Ann. Statist. 28, 2000). Rounding may hide u√m‖A‖_F, a model as that of error_bounds();
+/// where that is all, the number is 0.
+///
+/// Takes 4n columns of adjoint products, in groups, and a singular value decomposition of SA on rank 0, where
+/// SA and what LAPACK needs take about 9n² numbers in double precision. NaN if products are not finite.
+/// Throws UsageError, on all ranks, if A has fewer rows than the sketch would have, or unless 0 < failure <
+/// 1, and OutOfMemory on all.
+template <Scalar T>
+GRIDLOPS_EXPORT double probable_sigma_min(const LinearOperator<T>& A, double failure = 1e-9,
+                                          std::uint64_t seed = 1);
+
 }  // namespace gridlops

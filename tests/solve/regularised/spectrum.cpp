@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
 
 #include "gridlops/ops/operator_algebra.hpp"
 #include "support/catch.hpp"
@@ -188,6 +191,77 @@ TEST_CASE("Lanczos ends in an invariant subspace, and with what is not finite") 
     CHECK(std::isnan(lost.largest));
     CHECK(empty.largest == 0);
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("A sketch finds what the smallest singular value is not below", "", Scalars) {
+  using T = TestType;
+  double on_one_rank = 0;
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const double condition : {1.0, 30.0}) {
+        const KnownSpectrum<T> matrix(45, 9, geometric(9, condition));
+        const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
+        const double found = probable_sigma_min(*A), scaled = probable_sigma_min(*scale(T(1024), A));
+        if (!grid->is_member()) {
+          CHECK(found == 0);
+          continue;
+        }
+        CAPTURE(describe(*grid), found, condition);
+        CHECK(found <= 1 / condition);
+        CHECK(found >= 0.1 / condition);
+        CHECK(scaled == Approx(1024 * found).epsilon(100 * epsilon_of<T>));
+        check_same_on_members(*grid, {found});
+        if (condition == 1.0) continue;
+        if (on_one_rank == 0) on_one_rank = found;
+        CHECK(found == Approx(on_one_rank).epsilon(100 * epsilon_of<T>));
+        // What chance takes is known for every probability (Laurent and Massart).
+        const auto of_chance = [](double failure) {
+          const double x = -std::log(failure), s = 36;
+          return std::sqrt(s + 2 * std::sqrt(s * x) + 2 * x);
+        };
+        CHECK(probable_sigma_min(*A, 0.25) * of_chance(0.25) == Approx(found * of_chance(1e-9)));
+      }
+    }
+  }
+}
+
+TEST_CASE("What a sketch finds is not above the smallest singular value, whatever the seed") {
+  const auto grid = compact_grids().front();
+  const auto column = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(50, 1, {3}));
+  if (!grid->is_member()) return;
+  int above_half = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const double found = probable_sigma_min(*column, 1e-9, seed);
+    CHECK(found <= 3);
+    if (probable_sigma_min(*column, 0.9, seed) > 1.5) ++above_half;
+  }
+  CHECK(above_half > 50);
+}
+
+TEMPLATE_LIST_TEST_CASE("A singular value that rounding hides, or that is none, is not found", "", Scalars) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    std::vector<double> values{1, 1, 1, 0.1 * epsilon_of<T>}, lost = values;
+    lost[1] = std::numeric_limits<double>::quiet_NaN();
+    const double hidden =
+        probable_sigma_min(*dense_operator(grid, Algorithm::summa, KnownSpectrum<T>(40, 4, values)));
+    const double none =
+        probable_sigma_min(*dense_operator(grid, Algorithm::summa, KnownSpectrum<T>(40, 4, lost)));
+    const double empty =
+        probable_sigma_min(*dense_operator(grid, Algorithm::summa, 40, 0, random_elements<T>(1)));
+    CHECK((hidden == 0 && empty == 0));
+    if (grid->is_member()) CHECK(std::isnan(none));
+  }
+}
+
+TEST_CASE("A sketch is refused to a matrix that is not tall, on all ranks") {
+  const auto grid = compact_grids().front();
+  const auto low = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(35, 9, geometric(9, 2)));
+  const auto tall = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(36, 9, geometric(9, 2)));
+  const std::string refusal = message_of<UsageError>([&] { probable_sigma_min(*low); });
+  CHECK((contains(refusal, "35 x 9") && contains(refusal, "36 rows")));
+  for (const double failure : {0.0, 1.0, -1.0}) CHECK_THROWS_AS(probable_sigma_min(*tall, failure), UsageError);
+  CHECK_NOTHROW(probable_sigma_min(*tall));
 }
 
 TEST_CASE("Eigenvalues are refused to what has none, on all ranks") {
