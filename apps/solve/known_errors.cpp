@@ -35,7 +35,8 @@ std::string error_text(const SolveTask& task, double sigma_min, const std::vecto
   if (!task.arguments.probable_sigma_min)
     return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);
   return fmt::format(
-      "error: |x - x*| is probably at most {:.1e} |x| in every column: a random sketch of A with {} rows says "
+      "error: |x - x*| is probably at most {:.1e} |x| in every column: a random sketch of A with {} rows "
+      "says "
       "that no singular value is below {:.3g}, which is wrong once in {:.0e} times\n",
       largest, sketch_rows(task.shape.cols), sigma_min, 1 / sketch_failure);
 }

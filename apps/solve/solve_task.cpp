@@ -65,13 +65,13 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
 
 /// Throws UsageError if the arguments ask for what needs the elements of a matrix, which is compressed.
 void require_plain(const SolveArguments& arguments) {
-  const char* option = arguments.precondition != "none"     ? "--precondition"
-                       : arguments.verify_matrix            ? "--verify-matrix"
-                       : arguments.dry_run                  ? "--dry-run"
+  const char* option = arguments.precondition != "none"                      ? "--precondition"
+                       : arguments.verify_matrix                             ? "--verify-matrix"
+                       : arguments.dry_run                                   ? "--dry-run"
                        : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
-                       : arguments.one_pass.value_or(false) ? "--one-pass"
-                       : arguments.storage                  ? "--storage"
-                                                            : nullptr;
+                       : arguments.one_pass.value_or(false)                  ? "--one-pass"
+                       : arguments.storage                                   ? "--storage"
+                                                                             : nullptr;
   if (option != nullptr)
     throw UsageError(fmt::format("{} is compressed, and {} is for matrices whose elements are there",
                                  arguments.product.matrix, option));

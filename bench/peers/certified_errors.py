@@ -47,7 +47,8 @@ def measure(asked):
     grid = gl.Grid()
     first = grid.rank == 0
     rng = np.random.default_rng(1)
-    columns, above, known = 0, 0, {"record_history": False, "max_iterations": 20000}
+    columns, above, over, ratios = 0, 0, {}, {}
+    known = {"record_history": False, "max_iterations": 20000}
     for hertz in asked.hertz:
         A = kernel(asked.stations, hertz)
         B = kernel(asked.stations, 0.98 * hertz)[:, rng.permutation(len(A))[: asked.columns]]
@@ -68,6 +69,8 @@ def measure(asked):
                     errors = np.linalg.norm(found - solution, axis=0)
                     columns, above = columns + len(errors), above + int((errors > bounds).sum())
                     taken = np.asarray(report["column_iterations"])
+                    over.setdefault(error, []).extend(bounds / errors)
+                    ratios.setdefault(error, []).extend(taken / reached)
                     print(f"{hertz:g} Hz, D {damp:g}, error {error:g}: {', '.join(sorted(set(report['reasons'])))}; true after {np.median(reached):g} "
                           f"iterations, certified after {np.median(taken):g}, ratio {np.median(taken / reached):.2f}; bound over error "
                           f"{np.median(bounds / errors):.2f}", flush=True)
@@ -83,6 +86,9 @@ def measure(asked):
         if first:
             print(f"{hertz:g} Hz: products with and without {sorted(set(products))}, time with it {statistics.median(times):.3f} times that without", flush=True)
     if first:
+        for error in asked.errors:
+            print(f"error {error:g}, all kernels: medians: bound over error {statistics.median(over[error]):.2f}, iterations to a certified over "
+                  f"those to a true one {statistics.median(ratios[error]):.2f}")
         print(f"{above} of {columns} columns above their bounds")
 
 

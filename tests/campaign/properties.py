@@ -259,6 +259,16 @@ def sigma_min(problem):
     return float(np.ldexp(0.9 * values[-1], case["scale_A"])) if tall and case["rows"] % 2 else 0.0
 
 
+def sketched(problem, report):
+    """What a sketch of A finds is not above the smallest singular value, but for the rounding of that. Returns whether it was compared."""
+    found, p = report["probable_sigma_min"], problem.case["scale_A"]
+    if found is None or not np.isfinite(problem.values).all():
+        return False
+    least = np.ldexp(np.longdouble(problem.values[-1] + 1e-14 * problem.values[0]), p)
+    require(found <= least, "sketch", found, "where the smallest singular value is", least)
+    return True
+
+
 def solution(A, b, D):
     """The x that minimises ‖Ax − b‖² + D²‖x‖², to the last digits of double precision: the augmented system is refined with residuals in
     long double (Björck 1996, §2.9.3)."""

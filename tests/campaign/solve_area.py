@@ -72,9 +72,10 @@ def check(case, workers):
     if case["variances"]:
         properties.variances(problem, report)
     compared = properties.errors(problem, X, report)
+    sketches = properties.sketched(problem, report)
     if case["other"] is not None and len(case["rhs"]):
         compare(case, problem, truth, X, report, workers)
-    return report["reasons"] + [f"error within its bound, {case['type']}"] * compared
+    return report["reasons"] + [f"error within its bound, {case['type']}"] * compared + ["sketch"] * sketches
 
 
 def compare(case, problem, truth, X, report, workers):

@@ -104,6 +104,7 @@ def solve(request):
     report = dict(report)  # which the driver reads without the package
     if request["variances"]:
         report["variances"] = options["variances"].gather()
+    report["probable_sigma_min"] = op.probable_sigma_min() if op.shape[0] >= 4 * op.shape[1] > 0 else None
     report["error_bounds"] = None
     if request["sigma_min"] is not None:
         report["error_bounds"] = gl.error_bounds(report, B, X, gl.frobenius_norm(matrix), damp=options.get("damp", 0), sigma_min=request["sigma_min"],

@@ -9,6 +9,7 @@
 
 #include "gridlops/ops/operator_algebra.hpp"
 #include "support/catch.hpp"
+#include "support/disagreements.hpp"
 #include "support/problems.hpp"
 
 using namespace gridlops;
@@ -260,8 +261,13 @@ TEST_CASE("A sketch is refused to a matrix that is not tall, on all ranks") {
   const auto tall = dense_operator(grid, Algorithm::summa, KnownSpectrum<double>(36, 9, geometric(9, 2)));
   const std::string refusal = message_of<UsageError>([&] { probable_sigma_min(*low); });
   CHECK((contains(refusal, "35 x 9") && contains(refusal, "36 rows")));
-  for (const double failure : {0.0, 1.0, -1.0}) CHECK_THROWS_AS(probable_sigma_min(*tall, failure), UsageError);
+  for (const double failure : {0.0, 1.0, -1.0})
+    CHECK_THROWS_AS(probable_sigma_min(*tall, failure), UsageError);
   CHECK_NOTHROW(probable_sigma_min(*tall));
+  if (!grid->is_member() || grid->comm().size() == 1) return;
+  const bool am_odd = grid->comm().rank() == grid->comm().size() - 1;
+  check_disagreement(grid->comm(), {"the probability of failure"},
+                     [&] { probable_sigma_min(*tall, am_odd ? 0.5 : 0.25); });
 }
 
 TEST_CASE("Eigenvalues are refused to what has none, on all ranks") {

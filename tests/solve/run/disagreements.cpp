@@ -219,8 +219,6 @@ TEST_CASE("Ranks that disagree about what only one solver has all throw") {
   check_option("the seed", "1", "2",
                [](Problem& p, bool am_odd) { power_iteration(*p.normal_A, 2, 1e-3, am_odd ? 2 : 1); });
   check_option("the columns", "2", "3", [](Problem& p, bool am_odd) { dot_test(*p.A, am_odd ? 3 : 2); });
-  check_option("the probability of failure", "0.5", "0.25",
-               [](Problem& p, bool am_odd) { probable_sigma_min(*p.A, am_odd ? 0.25 : 0.5); });
 }
 
 TEST_CASE("Ranks that gather or scatter with different roots, or redistribute differently, all throw") {
