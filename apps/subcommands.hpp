@@ -50,7 +50,8 @@ struct SolveArguments {
   std::string space;  ///< the directory of the space to start in
   std::string rhs, output, initial, tolerances, variances, history;
   Solver solver = Solver::cgls;
-  SolveOptions options;  ///< without the values that only the run knows
+  bool chooses_solver = false;  ///< the task has the solver then
+  SolveOptions options;         ///< without the values that only the run knows
   std::optional<double> damp_relative;
   SweepArguments sweep;
   std::string precondition = "none";

@@ -24,7 +24,7 @@ std::string about_solvers() {
   std::string text;
   for (const Solver solver : named_solvers())
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name_of(solver), row_of(solver).about);
-  return text + " [cgls]";
+  return text + "; auto: block-cgls or cgls, as docs/solvers.md says [cgls]";
 }
 
 /// "20" is a number of iterations; "30s", "10m" and "2h" are times.
@@ -79,7 +79,13 @@ class SolveCommand {
     options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")
         ->required();
     options.group("Problem");
-    options.choice("--solver", arguments_.solver, solvers(), about_solvers().c_str());
+    options.parsed(
+        "--solver",
+        [this](const std::string& text) {
+          arguments_.chooses_solver = text == automatic;
+          arguments_.solver = arguments_.chooses_solver ? Solver::cgls : value_of(text, solvers());
+        },
+        joined(solvers(), "|") + "|" + automatic, about_solvers().c_str());
     define_table_options(options, "Problem", arguments_.options);
     CLI::Option *damp = options.find("--damp"), *lambda = options.find("--lambda");
     CLI::Option* damp_relative = options
@@ -232,6 +238,7 @@ class SolveCommand {
     }
   }
 
+  static constexpr const char* automatic = "auto";
   SolveArguments arguments_;
   DependentOptions by_solver_{"--solver"};
   const CLI::Option *precondition_ = nullptr, *variances_ = nullptr, *lambda_ = nullptr;

@@ -335,11 +335,13 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
 
 std::string headline(const SolveTask& task) {
   const std::string sweep = task.sweep ? fmt::format(" with {} dampings", task.sweep.damps.size()) : "";
-  return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n",
+  const std::string why =
+      task.arguments.chooses_solver ? fmt::format("--solver auto: {}\n", task.why_solver) : "";
+  return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n{}",
                      task.arguments.product.matrix, task.shape.rows, task.shape.cols,
                      name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s", sweep,
                      task.iteration.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
-                     name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols());
+                     name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols(), why);
 }
 
 /// Advice for columns that are not finite, or broke down.

@@ -9,6 +9,7 @@
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "solve/choose_solver.hpp"
 #include "solve/solve_record.hpp"
 
 namespace gridlops::program {
@@ -139,7 +140,8 @@ PlannedIteration iteration_for(const SolveArguments& arguments, bool is_compress
 
 }  // namespace
 
-SolveTask read_task(Communicator& world, const SolveArguments& given, const Ranks& ranks) {
+SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, const Ranks& ranks) {
+  SolveArguments given = arguments_given;
   const InputHeaders inputs = read_headers(world, given);
   const CommonType common = common_type_of(given, inputs);
   require_fits({inputs.A, inputs.is_compressed}, given.product.matrix, given.product.algorithm, common.type);
@@ -151,6 +153,18 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
   const std::string choices = source_of_choices(world, given, saved, shape);
   const Machine machine = read_machine(world, given.product.machine);
   const MachineModel model = model_of(machine, *ranks.comm);
+  std::string why_solver;
+  if (given.chooses_solver) {
+    const ChosenSolver chosen = choose_solver(given, saved, shape.nrhs, [&](Solver solver) {
+      SolveArguments with = given;
+      with.solver = solver;
+      const GridShape grid = grid_for(with, inputs.is_compressed, saved, shape, model, world.size());
+      return iteration_seconds(plan_iteration(request_of(with, inputs.is_compressed), shape, grid, model),
+                               grid, model);
+    });
+    given.solver = chosen.solver;
+    why_solver = chosen.why;
+  }
   const auto grid =
       make_grid(ranks, grid_for(given, inputs.is_compressed, saved, shape, model, world.size()));
   const MachineModel grid_model = with_shared_memory(model, *grid);
@@ -167,6 +181,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& given, const Rank
                        .sweep = sweep,
                        .tolerances = tolerances,
                        .shape = shape,
+                       .why_solver = why_solver,
                        .choices = choices,
                        .machine_source = machine.source,
                        .machine = grid_model,

@@ -26,7 +26,8 @@ struct SolveTask {
   Sweep sweep;
   std::vector<double> tolerances;  ///< of each column; empty: all have one
   ProductShape shape;
-  std::string choices;  ///< the source of choices between kernels, storages and passes
+  std::string why_solver;  ///< with --solver auto
+  std::string choices;     ///< the source of choices between kernels, storages and passes
   std::string machine_source;
   MachineModel machine;  ///< with the memory that ranks of the grid share
   PlannedIteration iteration;

@@ -141,6 +141,10 @@ std::string text_of(const Json& value) {
 Json used_options(const SolveTask& task, const Solved& solved) {
   const Run run(task, &solved);
   Json options;
+  if (task.arguments.chooses_solver) {
+    options["solver"] = "auto";
+    options["why"] = task.why_solver;
+  }
   for (const SolverOption& option : solver_options()) {
     if (option.name == nullptr || !option.is_taken_by(task.arguments.solver)) continue;
     const Json value = value_in_report(option, run);

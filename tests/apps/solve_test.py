@@ -2,6 +2,7 @@
 """Compares solutions of `gridlops solve` with NumPy's and SciPy's, and checks what it says of them. solve_test.py LAUNCH PROGRAM [--full]"""
 import csv
 import itertools
+import json
 
 import numpy as np
 import scipy.linalg
@@ -401,6 +402,40 @@ def check_probable_bounds(suite, rng):
     singular.solve("--sigma-min", "probable", "--error", 1e-2, "--damp", 0.1)
 
 
+def check_chosen_solvers(suite, rng):
+    """--solver auto takes block-cgls where right-hand sides can share a space, else cgls, says why, and goes on with what it took."""
+    problem = Problem(suite, conditioned(rng, 60, 40, "f64", condition=100), program.random_matrix(rng, (60, 4), "f64"))
+    expected = damped_solution(problem.A, problem.B, 0)
+    np.save(suite.folder / "b.npy", problem.B[:, :1])
+    np.save(suite.folder / "many.npy", np.tile(problem.B, 125))
+    links = {name: {"seconds_per_call": 1e-6, "bytes_per_second": 1e6} for name in ("broadcast", "reduce", "all-reduce", "scatter", "all-gather", "reduce-scatter")}
+    rates = {"ranks": 2, "flops_per_second": dict.fromkeys(program.TYPES, 1e10), "read_bytes_per_second": 1e10, "copied_bytes_per_second": 1e10,
+             "transports": {"mpi": links}}
+    (suite.folder / "slow.json").write_text(json.dumps({"rates": rates}), encoding="utf-8")
+    for words, solver, why in (([], "block-cgls", "4 right-hand sides can share a space; the model predicts"), (["--batch", 2], "block-cgls", "4 right-hand sides"),
+                               (["--batch", 1], "cgls", "--batch 1"), (["--one-pass", "on"], "one-pass-cgls", "--one-pass"),
+                               (["--one-pass", "auto"], "cgls", "--one-pass"), (["--algorithm", "summa"], "cgls", "--algorithm"),
+                               (["--algorithm", "stationary-a"], "block-cgls", "4 right-hand sides"), (["--damps", "0.1:1:4"], "cgls", "dampings of their own"),
+                               (["--damps", "0.1:1:3", "--sweep", "space", "--choose", "lcurve"], "cgls", "a space is asked for"),
+                               (["--rhs", "b.npy"], "cgls", "one right-hand side"), (["--rhs", "many.npy", "--machine", "slow.json"], "cgls", "the model predicts"),
+                               (["--rhs", "many.npy"], "block-cgls", "500 right-hand sides")):
+        named = ["--rhs", "B.npy"] if "--rhs" not in words else []
+        run = suite.run("solve", "--matrix", "A.npy", *named, "--output", "X.npy", "--report", "R.json", "--solver", "auto", "--iterations", 1000, *words, ranks=2)
+        if not suite.check(run.status in (0, 1), run.command, run.status, run.errors):
+            continue
+        report = json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
+        suite.check((report["solver"], report["options"]["solver"]) == (solver, "auto") and why in report["options"]["why"], words, report["solver"], report["options"])
+        suite.check(f"--solver auto: {report['options']['why']}" in run.output, "does not say why", run.output)
+        if "--damps" not in words:
+            suite.close(np.load(suite.folder / "X.npy")[:, :4], expected[:, : len(report["columns"])], 1e-5, words)
+    _, _, report = problem.solve("--iterations", 2, "--checkpoint", "chosen", status=3)
+    suite.check(report is None or "why" not in report["options"], "a reason for a solver that was given", report)
+    _, X, report = problem.solve("--solver", "auto", "--iterations", 1000, "--restart", "chosen")
+    suite.check(report is None or (report["solver"], report["options"]["why"]) == ("cgls", "the run that goes on has it"), report)
+    run, _, _ = problem.solve("--solver", "auto", "--atol", 0.1, status=2)
+    suite.check("--atol is an option of --solver lsqr, lsmr" in run.errors, run.errors)
+
+
 def threshold(kind, z, t):
     """The x that minimises |x - z|^2 / 2 + t times the penalty, element by element."""
     size = np.abs(z)
@@ -578,6 +613,7 @@ def test(suite, full):
     check_preconditioning(suite, rng, full)
     check_variances(suite, rng)
     check_error_bounds(suite, rng)
+    check_chosen_solvers(suite, rng)
     check_sparse_solvers(suite, rng)
     check_plans(suite, rng)
     check_columns_alone(suite, rng)
