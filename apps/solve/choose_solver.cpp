@@ -3,39 +3,46 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace gridlops::program {
 
 namespace {
 
-/// What keeps the right-hand sides from sharing a space; null if nothing does.
-const char* obstacle(const SolveArguments& arguments, Index columns) {
+/// What keeps the right-hand sides from sharing a space; empty if nothing does. at_once: how many are solved
+/// together. The limits are those of docs/performance-notes.md.
+std::string obstacle(const SolveArguments& arguments, const ProductShape& shape, Index at_once) {
+  constexpr Index few = 4;
   const Algorithm algorithm = arguments.product.algorithm;
+  const Index dimension = std::min(shape.rows, shape.cols);
   if (arguments.needs_space()) return "a space is asked for, and cgls gives the verdicts";
   if (!arguments.sweep.damps.empty()) return "the columns have dampings of their own";
   if (arguments.one_pass != false) return "--one-pass is asked for";
   if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
     return "block-cgls takes another --algorithm";
-  if (columns < 2) return "there is one right-hand side";
-  if (arguments.options.batch == 1) return "--batch 1 solves one right-hand side at a time";
-  return nullptr;
+  if (at_once < few) return fmt::format("only {} of the right-hand sides would share a space", at_once);
+  if (at_once > dimension / few)
+    return fmt::format(
+        "a block of {} right-hand sides would cost more than it saves where A has {} dimensions", at_once,
+        dimension);
+  return {};
 }
 
 }  // namespace
 
-ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved, Index columns,
-                           const std::function<double(Solver)>& seconds) {
+ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,
+                           const ProductShape& shape, const std::function<double(Solver)>& seconds) {
   for (const Solver solver : {Solver::cgls, Solver::block_cgls})
     if (saved_fact(saved, "--solver") == name_of(solver)) return {solver, "the run that goes on has it"};
-  if (const char* const reason = obstacle(arguments, columns); reason != nullptr)
-    return {Solver::cgls, reason};
-  // With fewer iterations than half those of cgls, a block is faster all the same.
-  constexpr double most = 2;
-  const double alone = seconds(Solver::cgls), together = seconds(Solver::block_cgls);
-  const std::string predicted =
-      fmt::format("the model predicts {:.2g} s for an iteration of block-cgls, and {:.2g} s for one of cgls",
-                  together, alone);
-  if (together > most * alone) return {Solver::cgls, predicted};
-  return {Solver::block_cgls, fmt::format("{} right-hand sides can share a space; {}", columns, predicted)};
+  const Index batch = arguments.options.batch, at_once = batch > 0 ? std::min(batch, shape.nrhs) : shape.nrhs;
+  if (std::string reason = obstacle(arguments, shape, at_once); !reason.empty())
+    return {Solver::cgls, std::move(reason)};
+  return {
+      Solver::block_cgls,
+      fmt::format("{} right-hand sides can share a space; the model predicts {:.2g} s for an iteration, and "
+                  "{:.2g} s for one of cgls",
+                  at_once, seconds(Solver::block_cgls), seconds(Solver::cgls))};
 }
 
 }  // namespace gridlops::program

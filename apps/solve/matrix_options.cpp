@@ -60,11 +60,14 @@ class SolveCommand {
         "block, stationary-a: how A is stored; packed: in the order in which products read it [auto]");
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
     by_solver_.follow_solver_table(options);
-    options.examples({"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
-                      "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista "
-                      "--lambda-relative 0.1 --tolerance 1e-3",
-                      "mpirun -n 4 gridlops solve --matrix A.npy --rhs b.npy --output X.npy --damps "
-                      "1e-3:1e1:30 --curve curve.csv"});
+    options.examples(
+        {"mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1",
+         "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver fista "
+         "--lambda-relative 0.1 --tolerance 1e-3",
+         "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver auto --damp "
+         "0.1 --error 1e-2",
+         "mpirun -n 4 gridlops solve --matrix A.npy --rhs b.npy --output X.npy --damps "
+         "1e-3:1e1:30 --curve curve.csv"});
   }
 
   ExitStatus run(Communicator& world) const {

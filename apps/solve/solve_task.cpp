@@ -155,7 +155,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   const MachineModel model = model_of(machine, *ranks.comm);
   std::string why_solver;
   if (given.chooses_solver) {
-    const ChosenSolver chosen = choose_solver(given, saved, shape.nrhs, [&](Solver solver) {
+    const ChosenSolver chosen = choose_solver(given, saved, shape, [&](Solver solver) {
       SolveArguments with = given;
       with.solver = solver;
       const GridShape grid = grid_for(with, inputs.is_compressed, saved, shape, model, world.size());
