@@ -37,7 +37,7 @@ std::string error_text(const SolveTask& task, double sigma_min, const std::vecto
   return fmt::format(
       "error: |x - x*| is probably at most {:.1e} |x| in every column: a random sketch of A with {} rows "
       "says "
-      "that no singular value is below {:.3g}, which is wrong once in {:.0e} times\n",
+      "that no singular value is below {:.3g}, which is wrong at most once in {:.0e} times\n",
       largest, sketch_rows(task.shape.cols), sigma_min, 1 / sketch_failure);
 }
 

@@ -392,7 +392,7 @@ def check_probable_bounds(suite, rng):
             suite.check((errors <= bounds).all() and (least or "--error" not in words or (bounds <= 1e-3 * norms * (1 + 1e-9)).all()), errors, bounds)
             gradients = np.array([column["normal_residual_norm"] for column in report["columns"]])
             suite.close(bounds, gradients / (figures["sigma_min"]**2 + least**2), 1e-3 * max(bounds), "bounds by the sketch")
-            suite.check("is probably at most" in run.output and "wrong once in 1e+09 times" in run.output, "is not called probable", run.output[-400:])
+            suite.check("is probably at most" in run.output and "wrong at most once in 1e+09 times" in run.output, "is not called probable", run.output[-400:])
     singular = Problem(suite, np.hstack([problem.A[:, :39], problem.A[:, :1]]), problem.B)
     run, _, report = singular.solve("--sigma-min", "probable", "--iterations", 1000)
     suite.check("nothing bounds that of column 0" in run.output and report["figures"]["sigma_min"] == 0, run.output[-300:], report)
