@@ -47,7 +47,8 @@ struct SweepArguments {
 
 struct SolveArguments {
   ProductArguments product;
-  std::string space;  ///< the directory of the space to start in
+  std::string space;    ///< the directory of the space to start in
+  std::string certify;  ///< the matrix that a compressed one was made of, for which answers are to be
   std::string rhs, output, initial, tolerances, variances, history;
   Solver solver = Solver::cgls;
   bool chooses_solver = false;  ///< the task has the solver then

@@ -30,7 +30,7 @@ class RankPlan {
   MemoryRow bytes() const {
     const ProductShape& shape = plan_.shape;
     MemoryRow r{};
-    r[matrix] = plan_.compressed_bytes ? *plan_.compressed_bytes : block(plan_.matrix);
+    r[matrix] = plan_.compressed_bytes ? plan_.compressed_bytes(row_, col_) : block(plan_.matrix);
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
     r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1) +
                   block(plan_.domain.layout(plan_.rest));
@@ -113,6 +113,19 @@ class RankPlan {
 
 Index memory_of_rank(const PlannedSolve& plan, int row, int col) {
   return RankPlan(plan, row, col).bytes()[in_all];
+}
+
+double bytes_moved(const SavedCompressed& matrix, const ProductShape& shape, GridShape grid) {
+  Index most = 0;
+  for (int row = 0; row < grid.rows; ++row) {
+    for (int col = 0; col < grid.cols; ++col) {
+      Index bytes = 2 * matrix.bytes_of_rank(grid, row, col, 0);
+      for (const bool adjoint : {false, true})
+        bytes += product_cost(Algorithm::stationary_a, shape, grid, row, col, adjoint).bytes_received;
+      most = std::max(most, bytes);
+    }
+  }
+  return static_cast<double>(most);
 }
 
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -22,9 +23,10 @@ struct PlannedSolve {
   bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
        guarded = false;
   Layout matrix;
-  std::optional<Index> compressed_bytes{};  ///< of this rank, if the matrix is compressed
-  Space product_range;                      ///< of the matrix as an operator
-  Space range, domain;                      ///< of the solver's operator, which may also redistribute
+  /// Of the matrix, with the scratch memory of its tiles, if it is compressed; else empty.
+  std::function<Index(int row, int col)> compressed_bytes{};
+  Space product_range;  ///< of the matrix as an operator
+  Space range, domain;  ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
   Index rest =
@@ -34,6 +36,10 @@ struct PlannedSolve {
 /// The bytes that the rank at (row, col) of the grid needs. The one at (0, 0) has the largest part of
 /// everything that ranks divide.
 Index memory_of_rank(const PlannedSolve& plan, int row, int col);
+
+/// What the rank that has most of a compressed matrix reads of it, and receives, in one product and one with
+/// the adjoint.
+double bytes_moved(const SavedCompressed& matrix, const ProductShape& shape, GridShape grid);
 
 /// A table of bytes, each with a name, on the ranks with the least and the most.
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <limits>
+#include <optional>
+
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "measure/memory_plan.hpp"
 #include "measure/number_checks.hpp"
 #include "measure/report.hpp"
 #include "subcommands.hpp"
@@ -112,7 +116,10 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
     return common.algorithm == Algorithm::automatic ? choose_algorithm(shape, on, its_machine)
                                                     : common.algorithm;
   };
+  std::optional<SavedCompressed> compressed;
+  if (A.is_compressed) compressed.emplace(world, common.matrix);
   const auto seconds = [&](GridShape on) {
+    if (compressed) return bytes_moved(*compressed, shape, on);
     return product_seconds(algorithm_on(on, model), shape, on, arguments.adjoint, model, common.panel);
   };
   auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), seconds));
@@ -126,8 +133,10 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
     });
   });
   note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
-  const double predicted =
-      product_seconds(algorithm, shape, grid->shape(), arguments.adjoint, grid_model, common.panel);
+  // There is no model of how long compressed products take.
+  const double predicted = compressed ? std::numeric_limits<double>::quiet_NaN()
+                                      : product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
+                                                        grid_model, common.panel);
   const MatrixHeader product{.type = shape.type,
                              .rows = arguments.adjoint ? shape.cols : shape.rows,
                              .cols = shape.nrhs,

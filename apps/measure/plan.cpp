@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -28,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct PlanArguments {
   ProductShape shape;
+  bool has_size = false;
   std::vector<Index> ranks{1};
   std::vector<GridShape> grids;  ///< instead of numbers of ranks
   IterationRequest asked;
@@ -35,6 +37,8 @@ struct PlanArguments {
   Index iterations = 100;
   Index memory_per_rank = std::numeric_limits<Index>::max();
   std::string transport = "mpi";
+  std::string matrix;  ///< the directory of a compressed matrix, instead of a shape
+  std::shared_ptr<const SavedCompressed> compressed{};
   std::string machine, json;
 };
 
@@ -44,11 +48,12 @@ struct Plan {
   PlannedIteration iteration;
   Index batch = 0;         ///< columns at once
   Index memory = 0;        ///< of the rank that needs most
-  double seconds = 0;      ///< of an iteration with a batch
+  double seconds = 0;      ///< of an iteration with a batch; NaN with a compressed matrix
   double all_seconds = 0;  ///< of all iterations of all batches
 };
 
-/// The bytes that the first rank needs. That rank has the largest part of everything.
+/// The bytes of the rank that needs most. The first rank has the largest part of everything but of a
+/// compressed matrix.
 template <Scalar T>
 Index memory_of(const PlanArguments& arguments, const Plan& plan) {
   const PlannedIteration& iteration = plan.iteration;
@@ -67,7 +72,21 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
                                                                                          : product->range(),
                      .domain = product->domain(),
                      .storage = iteration.storage};
-  return memory_of_rank(solve, 0, 0);
+  if (!arguments.compressed) return memory_of_rank(solve, 0, 0);
+  const Index columns = largest_batch(Partition::with_sizes({arguments.shape.nrhs}), plan.batch);
+  solve.compressed_bytes = [&](int row, int col) {
+    return arguments.compressed->bytes_of_rank(plan.grid, row, col, columns);
+  };
+  Index most = 0;
+  for (int row = 0; row < plan.grid.rows; ++row)
+    for (int col = 0; col < plan.grid.cols; ++col) most = std::max(most, memory_of_rank(solve, row, col));
+  return most;
+}
+
+/// By which grids are compared: seconds, or bytes where there is no model of seconds.
+double cost_of(const PlanArguments& arguments, const Plan& plan) {
+  return arguments.compressed ? bytes_moved(*arguments.compressed, arguments.shape, plan.grid)
+                              : plan.all_seconds;
 }
 
 /// The plan for a request on one grid.
@@ -78,7 +97,8 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
   plan.grid = grid;
   plan.batch = asked.batch;
   plan.iteration = plan_iteration(asked, shape, grid, machine);
-  plan.seconds = iteration_seconds(plan.iteration, grid, machine);
+  plan.seconds = arguments.compressed ? std::numeric_limits<double>::quiet_NaN()
+                                      : iteration_seconds(plan.iteration, grid, machine);
   plan.all_seconds =
       plan.seconds *
       static_cast<double>(arguments.iterations *
@@ -114,7 +134,7 @@ std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel&
   for (Index batch = arguments.shape.nrhs;; batch = (batch + 1) / 2) {
     const auto seconds = [&](GridShape candidate) {
       const Plan plan = plan_on(arguments, machine, candidate, batch);
-      return plan.memory <= arguments.memory_per_rank ? plan.all_seconds
+      return plan.memory <= arguments.memory_per_rank ? cost_of(arguments, plan)
                                                       : std::numeric_limits<double>::infinity();
     };
     const Plan plan = plan_on(arguments, machine, asked ? *asked : choose_grid(ranks, seconds), batch);
@@ -162,11 +182,16 @@ std::string title() {
 }
 
 std::string row_of(const Plan& plan, const PlannedTraffic& traffic, double efficiency) {
-  return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12.3f} {:>12.3f} {:>10.2f}\n",
+  const auto known = [&](double number, int digits) {
+    return std::isnan(plan.seconds) ? std::string("-") : fmt::format("{:.{}f}", number, digits);
+  };
+  const bool is_compressed = std::isnan(plan.seconds);
+  return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12} {:>10}\n",
                      plan.grid.size(), fmt::format("{}x{}", plan.grid.rows, plan.grid.cols),
-                     name_of(plan.iteration.algorithm), name_of(plan.iteration.storage), plan.batch,
+                     name_of(plan.iteration.algorithm),
+                     is_compressed ? "tiles" : name_of(plan.iteration.storage), plan.batch,
                      bytes_text(plan.memory), bytes_text(traffic.most_bytes), traffic.messages,
-                     1e3 * plan.seconds, plan.all_seconds, efficiency);
+                     known(1e3 * plan.seconds, 3), known(plan.all_seconds, 3), known(efficiency, 2));
 }
 
 /// The table, and the same data as JSON.
@@ -211,13 +236,37 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
   return {text, json};
 }
 
-ExitStatus plan(Communicator& world, const PlanArguments& arguments) {
+/// Takes the shape of a compressed matrix, and what it allows (collective over world).
+void take_shape_of_compressed(Communicator& world, PlanArguments& arguments) {
+  const OperatorFile matrix = read_operator_header(world, arguments.matrix);
+  if (!matrix.is_compressed)
+    throw UsageError(
+        fmt::format("--matrix {} is no directory that gridlops compress made; other matrices need "
+                    "no more than --matrix-size {}x{}",
+                    arguments.matrix, matrix.header.rows, matrix.header.cols));
+  IterationRequest& asked = arguments.asked;
+  require_fits(matrix, arguments.matrix, asked.algorithm, matrix.header.type);
+  if (asked.one_pass.value_or(false))
+    throw UsageError(fmt::format("{} is compressed, and --one-pass is for matrices whose elements are there",
+                                 arguments.matrix));
+  arguments.compressed = std::make_shared<SavedCompressed>(world, arguments.matrix);
+  arguments.shape = {matrix.header.rows, matrix.header.cols, arguments.shape.nrhs, matrix.header.type};
+  asked.algorithm = Algorithm::stationary_a;
+  asked.one_pass = false;
+  asked.storage = Storage::columns;
+}
+
+ExitStatus plan(Communicator& world, PlanArguments arguments) {
   arguments.by_solver.check(name_of(arguments.asked.solver));
+  if (arguments.matrix.empty() && !arguments.has_size)
+    throw UsageError("plan needs --matrix-size, or --matrix with a compressed matrix");
+  if (!arguments.matrix.empty()) take_shape_of_compressed(world, arguments);
   require_compatible(arguments.asked);
   const ProductShape& shape = arguments.shape;
   if (const std::string refusal = shape_refusal(arguments.asked.solver, shape.rows, shape.cols);
       !refusal.empty())
-    throw UsageError(fmt::format("--matrix-size is {}", refusal));
+    throw UsageError(arguments.matrix.empty() ? fmt::format("--matrix-size is {}", refusal)
+                                              : fmt::format("{} is {}", arguments.matrix, refusal));
   check_outputs(world, {{"--machine", arguments.machine}}, {{"--json", arguments.json, NamedFile::text}});
   const Machine machine = read_machine(world, arguments.machine);
   attempt(world, [&] {
@@ -250,18 +299,20 @@ Names<std::string> transports_of_plans() {
 Action define_plan(Options& options) {
   const auto arguments = std::make_shared<PlanArguments>();
   PlanArguments& plan = *arguments;
-  options
-      .parsed(
-          "--matrix-size",
-          [&plan](const std::string& text) {
-            const std::size_t cross = text.find_first_of("xX");
-            plan.shape.rows = whole_number(text.substr(0, cross), 0);
-            plan.shape.cols = whole_number(cross == std::string::npos ? "" : text.substr(cross + 1), 0);
-          },
-          "MxN", "Rows and columns of A")
-      ->required();
+  CLI::Option* const size = options.parsed(
+      "--matrix-size",
+      [&plan](const std::string& text) {
+        plan.has_size = true;
+        const std::size_t cross = text.find_first_of("xX");
+        plan.shape.rows = whole_number(text.substr(0, cross), 0);
+        plan.shape.cols = whole_number(cross == std::string::npos ? "" : text.substr(cross + 1), 0);
+      },
+      "MxN", "Rows and columns of A");
+  CLI::Option* const matrix =
+      options.text("--matrix", plan.matrix, "DIR", "Instead, an A that gridlops compress wrote")
+          ->excludes(size);
   options.whole("--rhs", plan.shape.nrhs, "R", 0, "Right-hand sides")->required();
-  options.choice("--dtype", plan.shape.type, scalar_types(), "Type of the elements [f64]");
+  options.choice("--dtype", plan.shape.type, scalar_types(), "Type of the elements [f64]")->excludes(matrix);
   options.parsed(
       "--ranks",
       [&plan](const std::string& text) {
@@ -292,7 +343,8 @@ Action define_plan(Options& options) {
   options.text("--json", plan.json, "FILE", "Writes the plans as JSON");
   plan.by_solver.follow_solver_table(options);
   options.examples({"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
-                    "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G"});
+                    "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G",
+                    "gridlops plan --matrix compressed --rhs 8 --ranks 1..16"});
   return [arguments](Communicator& world) { return program::plan(world, *arguments); };
 }
 

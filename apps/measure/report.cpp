@@ -159,6 +159,7 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
   report["solver"] = solved->solver;
   report["iterations"] = solved->iterations;
   if (!facts.sweep.is_null()) report["sweep"] = facts.sweep;
+  if (!facts.compressed.is_null()) report["compressed"] = facts.compressed;
   report["columns"] = Json::array();
   for (std::size_t j = 0; j < solved->columns.size(); ++j) {
     Json column = json_of(solved->columns[j]);

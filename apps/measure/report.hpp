@@ -41,9 +41,10 @@ struct RunFacts {
   std::optional<Prediction> prediction{};
   std::vector<std::pair<std::string, double>> figures{};  ///< numbers of the result, with their names
   std::vector<ColumnFigure> column_figures{};
-  std::string problem{};             ///< the problem, as a formula
-  nlohmann::ordered_json options{};  ///< with the chosen values
-  nlohmann::ordered_json sweep{};    ///< the results of a sweep; null if there was none
+  std::string problem{};                ///< the problem, as a formula
+  nlohmann::ordered_json options{};     ///< with the chosen values
+  nlohmann::ordered_json sweep{};       ///< the results of a sweep; null if there was none
+  nlohmann::ordered_json compressed{};  ///< what a compressed matrix means to the results; null if it is none
   std::vector<RunFile> files{};
   bool hashes = false;  ///< of the files
 };

@@ -16,6 +16,7 @@ std::string obstacle(const SolveArguments& arguments, const ProductShape& shape,
   constexpr Index few = 4;
   const Algorithm algorithm = arguments.product.algorithm;
   const Index dimension = std::min(shape.rows, shape.cols);
+  if (!arguments.certify.empty()) return "--certify takes conjugate gradients";
   if (arguments.needs_space()) return "a space is asked for, and cgls gives the verdicts";
   if (!arguments.sweep.damps.empty()) return "the columns have dampings of their own";
   if (arguments.one_pass != false) return "--one-pass is asked for";

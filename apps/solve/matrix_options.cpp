@@ -10,6 +10,7 @@
 #include "command_line/machine_file.hpp"
 #include "command_line/option_parser.hpp"
 #include "gridlops/base/error.hpp"
+#include "solve/certify.hpp"
 #include "solve/solve_task.hpp"
 #include "solve/sweep.hpp"
 #include "subcommands.hpp"
@@ -66,6 +67,8 @@ class SolveCommand {
          "--lambda-relative 0.1 --tolerance 1e-3",
          "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver auto --damp "
          "0.1 --error 1e-2",
+         "mpirun -n 4 gridlops solve --matrix compressed --certify waves/A.npy --rhs waves/B.npy "
+         "--output X_waves.npy --damp 0.1",
          "mpirun -n 4 gridlops solve --matrix A.npy --rhs b.npy --output X.npy --damps "
          "1e-3:1e1:30 --curve curve.csv"});
   }
@@ -82,6 +85,9 @@ class SolveCommand {
     options.text("--output", arguments_.output, "X.npy", "Gets the solutions X, one column for each of B")
         ->required();
     options.group("Problem");
+    options.text("--certify", arguments_.certify, "A.npy",
+                 "The matrix that a compressed --matrix was made of: solves for that one, with few products; "
+                 "columns for which cgls with it would cost less are not solved");
     options.parsed(
         "--solver",
         [this](const std::string& text) {
@@ -223,6 +229,7 @@ class SolveCommand {
     }
     check_sweep(arguments_);
     check_space(arguments_);
+    check_certify(arguments_);
     if (arguments_.options.error > 0 && precondition_->count() > 0)
       throw UsageError(
           "--error and --precondition exclude each other: the solver finds z of x = P z, and the error is "

@@ -45,11 +45,16 @@ OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
 
 bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
 
+template <Scalar T>
+OperatorPtr<T> planned_product(const SolveTask& task) {
+  return make_product(task, planned_matrix<T>(task.grid, layout_of_matrix(task)));
+}
+
 /// The plan of the run. Takes no memory.
 template <Scalar T>
 PlannedSolve plan_of(const SolveTask& task) {
   const Layout layout = layout_of_matrix(task);
-  const OperatorPtr<T> product = make_product(task, planned_matrix<T>(task.grid, layout));
+  const OperatorPtr<T> product = planned_product<T>(task);
   const OperatorPtr<T> op = make_operator(task, product);
   const auto space_at = [&task, op](int row, int col) {
     const SweepArguments& sweep = task.arguments.sweep;
@@ -57,6 +62,11 @@ PlannedSolve plan_of(const SolveTask& task) {
     const Index vectors = sweep.space_dimension > 0 ? std::min(sweep.space_dimension, all) : all;
     const Index columns = task.shape.nrhs + (sweep.rule == DampingRule::gcv ? 1 : 0);
     return solution_space_bytes(*op, columns, vectors, row, col);
+  };
+  const auto compressed_at = [&task](int row, int col) {
+    const Index columns =
+        largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+    return task.compressed->bytes_of_rank(task.grid->shape(), row, col, columns);
   };
   return {task.arguments.solver,
           task.iteration.algorithm,
@@ -70,7 +80,7 @@ PlannedSolve plan_of(const SolveTask& task) {
           !task.arguments.variances.empty(),
           task.arguments.options.guard > 0,
           layout,
-          {},
+          task.compressed ? compressed_at : std::function<Index(int, int)>(),
           product->range(),
           op->range(),
           op->domain(),
@@ -170,15 +180,16 @@ SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& know
   return options;
 }
 
-/// P: the preconditioner, or null; space: the same; known: of A, if errors are bounded; variances: their
-/// destination, or null. Completes the cost function.
+/// P: the preconditioner, or null; C: a compressed A, or null; space: the same; known: of A, if errors are
+/// bounded; variances: their destination, or null. Completes what was solved.
 template <Scalar T>
 SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
-                       const SolutionSpace<T>* space, const ErrorBoundOptions& known, const DistMatrix<T>& B,
-                       DistMatrix<T>& X, DistMatrix<T>* variances,
-                       const std::shared_ptr<IterationTimes>& times, bool shows_progress,
-                       CostFunction& cost) {
+                       const CompressedMatrix<T>* C, const SolutionSpace<T>* space,
+                       const ErrorBoundOptions& known, const DistMatrix<T>& B, DistMatrix<T>& X,
+                       DistMatrix<T>* variances, const std::shared_ptr<IterationTimes>& times,
+                       bool shows_progress, Solved& solved) {
   const SolveArguments& arguments = task.arguments;
+  CostFunction& cost = solved.cost;
   SolveOptions options = common_options(task, known);
   if (!task.sweep.in_space)
     cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
@@ -200,6 +211,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   }
   if (task.sweep.in_space) return space->solve(B, X, options);
   if (space != nullptr) return space->solve_others(B, X, options);
+  if (C != nullptr) return solve_for_original(task, *A, *C, B, X, options, *solved.compressed);
   if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
   return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
                                   options);
@@ -229,8 +241,9 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
   std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(task.B.cols));
   if (task.X0)
     text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
-  if (task.is_compressed) return text;
-  return text + non_finite_in_file<T>(arguments.product.matrix, task.A, task.grid, layout_of_matrix(task));
+  const std::string file = file_of_elements(task);
+  return file.empty() ? text
+                      : text + non_finite_in_file<T>(file, task.elements, task.grid, layout_of_matrix(task));
 }
 
 template <Scalar T>
@@ -240,27 +253,29 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   Stopwatch clock;
   OperatorPtr<T> P, product;
   ErrorBoundOptions known{.is_definite = row_of(arguments.solver).problem == ProblemKind::hermitian};
-  if (task.is_compressed) {
-    const CompressedMatrixPtr<T> compressed = read_compressed<T>(grid, arguments.product.matrix, task.A);
+  CompressedMatrixPtr<T> compressed;
+  Solved solved;
+  if (task.compressed) {
+    product = compressed = read_compressed<T>(grid, arguments.product.matrix, task.A);
+    solved.compressed = CompressedSolve{.matrix = compressed->report()};
     known.frobenius_norm = (1 + compressed->report().error) * compressed->report().norm;
-    product = compressed;
     measured.read_seconds += clock.lap();
-  } else {
+  }
+  const std::string file = file_of_elements(task);
+  const bool certifies = compressed && !file.empty();
+  if (!file.empty()) {
     DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
     measured.setup_seconds += clock.lap();
-    read_matrix(arguments.product.matrix, task.A, A);
+    read_matrix(file, task.elements, A);
     measured.read_seconds += clock.lap();
     // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
     if (is_scaled(arguments))
       P = column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain());
-    if (arguments.bounds_errors()) known.frobenius_norm = frobenius_norm(A);
+    if (arguments.bounds_errors() || certifies) known.frobenius_norm = frobenius_norm(A);
     product = make_product(task, std::move(A));
+    if (certifies)
+      solved.compressed->seen_error = require_original(task, *product, known.frobenius_norm, *compressed);
   }
-  std::optional<Index> compressed_bytes;
-  if (task.is_compressed)
-    compressed_bytes = product->kept_bytes(Partition()) +
-                       product->scratch_bytes(ProductKind::forward,
-                                              product->domain().layout(task.shape.nrhs).cols.partition);
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
   OperatorPtr<T> plain = product;
@@ -275,7 +290,6 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   draw_probes(task.sweep, B);
   measured.read_seconds += clock.lap();
 
-  Solved solved;
   solved.cost.threshold = arguments.options.threshold;
   solved.cost.is_quadratic_form = row_of(arguments.solver).problem == ProblemKind::hermitian;
   if (is_sparse(task)) solved.cost.lambdas = choose_lambdas(arguments, *op, B, X, shows_progress);
@@ -293,17 +307,19 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
                       space->dimension(), space->products(), space->end(), rest};
       solved.cost.damp = solved.space->damps();
     }
-    solved.report = run_solver(task, op, P, space ? &*space : nullptr, known, B, X,
-                               variances ? &*variances : nullptr, times, shows_progress, solved.cost);
+    solved.report = run_solver(task, op, P, certifies ? compressed.get() : nullptr, space ? &*space : nullptr,
+                               known, B, X, variances ? &*variances : nullptr, times, shows_progress, solved);
     solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
   });
   if (arguments.verify_matrix)
-    require_same_matrix(arguments.product.matrix, *grid, layout_of_matrix(task), hash == block_hash(*plain));
+    require_same_matrix(file, *grid, layout_of_matrix(task), hash == block_hash(*plain));
   measured.predicted_part_seconds = times->median();
-  note_bytes(task, *received, measured);
-  PlannedSolve plan = plan_of<T>(task);
-  plan.compressed_bytes = compressed_bytes;
-  measured.planned_bytes = memory_of_rank(plan, grid->my_row(), grid->my_col());
+  if (certifies) {
+    measured.planned_bytes = certified_bytes(task, *planned_product<T>(task)).back();
+  } else {
+    note_bytes(task, *received, measured);
+    measured.planned_bytes = memory_of_rank(plan_of<T>(task), grid->my_row(), grid->my_col());
+  }
   if (!arguments.product.report.empty())
     solved.column_figures = column_figures(B, X, solved.report, solved.cost);
   if (arguments.bounds_errors()) {
@@ -311,6 +327,13 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     solved.sigma_min = known.sigma_min;
     solved.error_bounds = error_bounds(solved.report, B, X, known);
     const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(X));
+    if (shows_progress) print(text);
+  }
+  if (compressed) {
+    if (!certifies)
+      solved.compressed->bounds =
+          bounds_for_original(task, solved.report, X, solved.cost.damp, compressed->report());
+    const std::string text = verdicts_text(task, *solved.compressed, column_norms(X));
     if (shows_progress) print(text);
   }
 
@@ -327,7 +350,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
-    op = product = plain = P = nullptr;  // frees the memory to read A again
+    op = product = plain = P = nullptr, compressed = nullptr;  // frees the memory to read A again
     solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
   }
   return solved;
@@ -337,11 +360,14 @@ std::string headline(const SolveTask& task) {
   const std::string sweep = task.sweep ? fmt::format(" with {} dampings", task.sweep.damps.size()) : "";
   const std::string why =
       task.arguments.chooses_solver ? fmt::format("--solver auto: {}\n", task.why_solver) : "";
-  return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n{}",
-                     task.arguments.product.matrix, task.shape.rows, task.shape.cols,
-                     name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s", sweep,
-                     task.iteration.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
-                     name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols(), why);
+  const std::string elements = file_of_elements(task);
+  const std::string matrix = task.arguments.product.matrix;
+  return fmt::format(
+      "{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n{}",
+      task.compressed && !elements.empty() ? fmt::format("{} by {}", elements, matrix) : matrix,
+      task.shape.rows, task.shape.cols, name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s",
+      sweep, task.iteration.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
+      name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols(), why);
 }
 
 /// Advice for columns that are not finite, or broke down.
@@ -382,6 +408,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                {"--report", arguments.product.report, NamedFile::text}};
   check_outputs(world,
                 {{"--matrix", arguments.product.matrix},
+                 {"--certify", arguments.certify},
                  {"--rhs", arguments.rhs},
                  {"--initial", arguments.initial},
                  {"--damps", damps_file(arguments.sweep)},
@@ -399,7 +426,15 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
 
   if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task) + task.promotions);
   if (arguments.dry_run) {
-    if (talks) with_scalar_type(task.shape.type, [&]<Scalar T>() { print(plan_text(plan_of<T>(task))); });
+    with_scalar_type(task.shape.type, [&]<Scalar T>() {
+      if (!arguments.certify.empty()) {
+        const std::string text =
+            certified_plan_text(world, task, certified_bytes(task, *planned_product<T>(task)));
+        if (talks) print(text);
+      } else if (talks) {
+        print(plan_text(plan_of<T>(task)));
+      }
+    });
     return ExitStatus::done;
   }
   Solved solved;
@@ -423,8 +458,9 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                             (solved.space && !solved.space->without_choice().empty());
   if (all_solved(report)) return lacks_choice ? ExitStatus::check_failed : ExitStatus::done;
   if (talks) {
-    warn(fmt::format("not every column was solved: {}; {} is written all the same{}", verdict_text(report),
-                     arguments.output, advice(arguments.solver, solved)));
+    const std::string refused = solved.compressed ? refusal_text(task, *solved.compressed) : "";
+    warn(fmt::format("not every column was solved: {}; {} is written all the same{}{}", verdict_text(report),
+                     arguments.output, advice(arguments.solver, solved), refused));
   }
   return ExitStatus::not_converged;
 }

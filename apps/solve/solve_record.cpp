@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "gridlops/solve/spectrum.hpp"
 #include "solve/known_errors.hpp"
 
@@ -43,10 +45,15 @@ std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
                               .rows = task.shape.cols,
                               .cols = columns,
                               .dimensions = columns == 1 ? task.B.dimensions : 2};
-  return {{"--matrix", arguments.product.matrix, task.A}, {"--rhs", arguments.rhs, task.B},
-          {"--initial", arguments.initial, task.X0},      {"--damps", damps_file(arguments.sweep), {}},
-          {"--tolerances", arguments.tolerances, {}},     {"--output", arguments.output, solution},
-          {"--variances", arguments.variances, solution}, {"--history", arguments.history, {}},
+  return {{"--matrix", arguments.product.matrix, task.A},
+          {"--certify", arguments.certify, task.A},
+          {"--rhs", arguments.rhs, task.B},
+          {"--initial", arguments.initial, task.X0},
+          {"--damps", damps_file(arguments.sweep), {}},
+          {"--tolerances", arguments.tolerances, {}},
+          {"--output", arguments.output, solution},
+          {"--variances", arguments.variances, solution},
+          {"--history", arguments.history, {}},
           {"--curve", arguments.sweep.curve, {}}};
 }
 
@@ -84,6 +91,8 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
   std::vector<ColumnFigure> figures = solved.column_figures;
   if (task.arguments.bounds_errors()) figures.emplace_back("error_bound", solved.error_bounds);
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
+  if (solved.compressed)
+    for (const ColumnFigure& figure : column_figures_of(*solved.compressed)) figures.push_back(figure);
   if (solved.space) {
     figures.emplace_back("damp", solved.cost.damp.values());
     return figures;
@@ -102,7 +111,9 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
 
 RunFacts facts_of(const SolveTask& task, const Solved& solved) {
   const ProcessGrid& grid = *task.grid;
-  const double seconds = iteration_seconds(task.iteration, grid.shape(), task.machine);
+  // There is no model of how long compressed products take.
+  const double seconds = task.compressed ? std::numeric_limits<double>::quiet_NaN()
+                                         : iteration_seconds(task.iteration, grid.shape(), task.machine);
   return {.command = "solve",
           .grid = grid.shape(),
           .shape = task.shape,
@@ -118,6 +129,7 @@ RunFacts facts_of(const SolveTask& task, const Solved& solved) {
           .sweep = solved.curve   ? json_of(*solved.curve)
                    : solved.space ? json_of(*solved.space, task.sweep)
                                   : Json(),
+          .compressed = solved.compressed ? json_of(task, *solved.compressed) : Json(),
           .files = files_of(task, solved),
           .hashes = task.arguments.product.hashes};
 }

@@ -5,6 +5,7 @@
 
 #include "gridlops/solve/solver_table.hpp"
 #include "measure/report.hpp"
+#include "solve/certify.hpp"
 #include "solve/column_figures.hpp"
 #include "solve/solve_task.hpp"
 
@@ -14,8 +15,9 @@ namespace gridlops::program {
 struct Solved {
   SolveReport report;
   CostFunction cost;
-  std::optional<DampingCurve> curve;  ///< of a sweep whose dampings are columns
-  std::optional<SpaceSweep> space;    ///< of a sweep in one space
+  std::optional<DampingCurve> curve;          ///< of a sweep whose dampings are columns
+  std::optional<SpaceSweep> space;            ///< of a sweep in one space
+  std::optional<CompressedSolve> compressed;  ///< if the matrix is
   std::vector<ColumnFigure> column_figures;
   std::vector<double> error_bounds;  ///< if they are wanted
   double sigma_min = 0;              ///< for them

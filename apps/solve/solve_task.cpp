@@ -9,6 +9,8 @@
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "measure/memory_plan.hpp"
+#include "solve/certify.hpp"
 #include "solve/choose_solver.hpp"
 #include "solve/solve_record.hpp"
 
@@ -66,12 +68,12 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
 
 /// Throws UsageError if the arguments ask for what needs the elements of a matrix, which is compressed.
 void require_plain(const SolveArguments& arguments) {
+  const bool has_elements = !arguments.certify.empty();
   const char* option = arguments.precondition != "none"                      ? "--precondition"
-                       : arguments.verify_matrix                             ? "--verify-matrix"
-                       : arguments.dry_run                                   ? "--dry-run"
+                       : arguments.verify_matrix && !has_elements            ? "--verify-matrix"
                        : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
                        : arguments.one_pass.value_or(false)                  ? "--one-pass"
-                       : arguments.storage                                   ? "--storage"
+                       : arguments.storage && !has_elements                  ? "--storage"
                                                                              : nullptr;
   if (option != nullptr)
     throw UsageError(fmt::format("{} is compressed, and {} is for matrices whose elements are there",
@@ -112,14 +114,16 @@ IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
 }
 
 /// The requested grid; else the grid of the run that a restart continues, if it has the same number of ranks;
-/// else the grid with the fastest iterations.
-GridShape grid_for(const SolveArguments& arguments, bool is_compressed, const CheckpointFacts& saved,
-                   const ProductShape& shape, const MachineModel& machine, int ranks) {
+/// else the grid with the fastest iterations, or with the fewest bytes of a compressed matrix.
+GridShape grid_for(const SolveArguments& arguments, const SavedCompressed* compressed,
+                   const CheckpointFacts& saved, const ProductShape& shape, const MachineModel& machine,
+                   int ranks) {
   if (arguments.product.grid) return *arguments.product.grid;
   if (const std::string fact = saved_fact(saved, grid_fact); !fact.empty())
     if (const GridShape grid = parse_grid_shape(fact); grid.size() == ranks) return grid;
-  const IterationRequest asked = request_of(arguments, is_compressed, saved);
+  const IterationRequest asked = request_of(arguments, compressed != nullptr, saved);
   return choose_grid(ranks, [&](GridShape grid) {
+    if (compressed != nullptr) return bytes_moved(*compressed, shape, grid);
     return iteration_seconds(plan_iteration(asked, shape, grid, machine), grid, machine);
   });
 }
@@ -146,6 +150,15 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   const CommonType common = common_type_of(given, inputs);
   require_fits({inputs.A, inputs.is_compressed}, given.product.matrix, given.product.algorithm, common.type);
   if (inputs.is_compressed) require_plain(given);
+  if (!given.certify.empty() && !inputs.is_compressed)
+    throw UsageError(
+        fmt::format("--certify is for a compressed matrix, and {} is not one: the verdicts are "
+                    "for it anyway",
+                    given.product.matrix));
+  const MatrixHeader elements =
+      given.certify.empty() ? inputs.A : read_original_header(world, given, inputs.A);
+  std::shared_ptr<const SavedCompressed> compressed;
+  if (inputs.is_compressed) compressed = std::make_shared<SavedCompressed>(world, given.product.matrix);
   const CheckpointFacts saved = read_saved(world, given.options.checkpoint.restart);
   const Sweep sweep = plan_sweep(world, given, inputs.B.cols);
   const std::vector<double> tolerances = read_tolerances(world, given.tolerances, sweep, inputs.B.cols);
@@ -158,15 +171,14 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
     const ChosenSolver chosen = choose_solver(given, saved, shape, [&](Solver solver) {
       SolveArguments with = given;
       with.solver = solver;
-      const GridShape grid = grid_for(with, inputs.is_compressed, saved, shape, model, world.size());
+      const GridShape grid = grid_for(with, compressed.get(), saved, shape, model, world.size());
       return iteration_seconds(plan_iteration(request_of(with, inputs.is_compressed), shape, grid, model),
                                grid, model);
     });
     given.solver = chosen.solver;
     why_solver = chosen.why;
   }
-  const auto grid =
-      make_grid(ranks, grid_for(given, inputs.is_compressed, saved, shape, model, world.size()));
+  const auto grid = make_grid(ranks, grid_for(given, compressed.get(), saved, shape, model, world.size()));
   const MachineModel grid_model = with_shared_memory(model, *grid);
   const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);
   const PlannedIteration iteration =
@@ -174,7 +186,8 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   const SolveTask task{.arguments = arguments,
                        .A = inputs.A,
                        .B = inputs.B,
-                       .is_compressed = inputs.is_compressed,
+                       .compressed = compressed,
+                       .elements = elements,
                        .X0 = inputs.X0,
                        .promotions = common.promotions,
                        .saved = saved,
@@ -209,7 +222,7 @@ IterationRequest request_of(const SolveArguments& arguments, bool is_compressed)
   return {.solver = arguments.solver,
           .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
           .one_pass = is_compressed ? false : arguments.one_pass,
-          .storage = is_compressed ? Storage::columns : arguments.storage,
+          .storage = is_compressed && arguments.certify.empty() ? Storage::columns : arguments.storage,
           .panel = arguments.product.panel,
           .batch = arguments.options.batch,
           .on_host = arguments.product.device == "cpu"};
@@ -217,6 +230,10 @@ IterationRequest request_of(const SolveArguments& arguments, bool is_compressed)
 
 Layout layout_of_matrix(const SolveTask& task) {
   return matrix_layout(task.iteration.algorithm, *task.grid, task.A.rows, task.A.cols);
+}
+
+std::string file_of_elements(const SolveTask& task) {
+  return task.compressed ? task.arguments.certify : task.arguments.product.matrix;
 }
 
 }  // namespace gridlops::program

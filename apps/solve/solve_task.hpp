@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "command_line/grid.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/plan.hpp"
 #include "solve/checkpointing.hpp"
@@ -19,7 +20,8 @@ namespace gridlops::program {
 struct SolveTask {
   SolveArguments arguments;  ///< with the algorithm and the panel width of the run that a restart continues
   MatrixHeader A, B;
-  bool is_compressed = false;  ///< A, by gridlops compress
+  std::shared_ptr<const SavedCompressed> compressed{};  ///< what is known of A if gridlops compress wrote it
+  MatrixHeader elements;                                ///< of the matrix whose elements are read, if any
   std::optional<MatrixHeader> X0;
   std::string promotions;  ///< lines about files whose elements become another type
   CheckpointFacts saved;   ///< of the run that a restart continues
@@ -38,8 +40,11 @@ struct SolveTask {
 /// world). Throws InputError or UsageError on all ranks, also if a restart has other options than its run.
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
 
-/// is_compressed: the matrix, which then has no other storage, algorithm or pass.
+/// is_compressed: the matrix, which then has no other storage, algorithm or pass. With --certify the storage
+/// is that of the other matrix.
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed);
 Layout layout_of_matrix(const SolveTask& task);
+/// The file of the matrix whose elements are read, for which verdicts then are; empty if there is none.
+std::string file_of_elements(const SolveTask& task);
 
 }  // namespace gridlops::program

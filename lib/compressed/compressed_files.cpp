@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "compressed/compressed_matrix.hpp"
+#include "compressed/tile_tables.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -35,29 +35,6 @@ namespace gridlops {
 // every rank has the orders and the table of all tiles, 7 numbers each.
 
 namespace {
-
-constexpr const char* content = "compressed matrix";
-constexpr std::array names{"bfloat16", "float32", "float64"};
-
-/// What the files say of a tile.
-struct TileEntry {
-  std::optional<Precision> dense{};
-  std::array<Index, precisions> ranks{}, begins{};  // begins: in bytes, in the file of each precision
-  static constexpr std::size_t numbers = 1 + 2 * precisions;
-
-  void put(double* to) const {
-    *to++ = dense ? static_cast<double>(*dense) : -1;
-    for (const Index rank : ranks) *to++ = static_cast<double>(rank);
-    for (const Index begin : begins) *to++ = static_cast<double>(begin);
-  }
-  static TileEntry from(const double* next) {
-    TileEntry entry;
-    if (*next >= 0) entry.dense = static_cast<Precision>(*next);
-    for (Index& rank : entry.ranks) rank = static_cast<Index>(*++next);
-    for (Index& begin : entry.begins) begin = static_cast<Index>(*++next);
-    return entry;
-  }
-};
 
 /// Where the lines of this rank are among those of all.
 struct Lines {
@@ -103,7 +80,7 @@ void write_factors(CheckpointWriter& writer, const std::shared_ptr<const Process
       to += factor->size();
     }
   }
-  writer.write(names[precision], numbers);
+  writer.write(factor_files[precision], numbers);
 }
 
 }  // namespace
@@ -162,80 +139,13 @@ void CompressedFiles::write(const Layout& layout, ScalarType type, const TiledBl
   write_factors<float>(writer, grid_, 0, bytes_of_ranks[0], tiles);
   write_factors<float>(writer, grid_, 1, bytes_of_ranks[1], tiles);
   write_factors<double>(writer, grid_, 2, bytes_of_ranks[2], tiles);
-  writer.finish({{"content", content},
+  writer.finish({{"content", compressed_content},
                  {"element type", std::string(name_of(type))},
                  {"rows", message(layout.row_count())},
                  {"columns", message(layout.col_count())}});
 }
 
 namespace {
-
-const std::string& fact(const Manifest& manifest, const std::string& directory, const char* name) {
-  const auto found = manifest.facts.find(name);
-  require<InputError>(found != manifest.facts.end(), directory, ": its manifest has no '", name, "'");
-  return found->second;
-}
-
-Index count_in(const Manifest& manifest, const std::string& directory, const char* name) {
-  const std::string& text = fact(manifest, directory, name);
-  Index count = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  require<InputError>(error == std::errc() && end == text.data() + text.size() && count >= 0, directory,
-                      ": its manifest says that there are ", text, " ", name);
-  return count;
-}
-
-MatrixHeader header_of(const Manifest& manifest, const std::string& directory) {
-  const auto found = manifest.facts.find("content");
-  require<InputError>(found != manifest.facts.end() && found->second == content, directory,
-                      ": holds no compressed matrix, but ",
-                      found == manifest.facts.end() ? "what a solver saved" : found->second);
-  MatrixHeader header{.rows = count_in(manifest, directory, "rows"),
-                      .cols = count_in(manifest, directory, "columns")};
-  const std::string& type = fact(manifest, directory, "element type");
-  for (const ScalarType each : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
-    if (type != name_of(each)) continue;
-    header.type = each;
-    return header;
-  }
-  throw InputError(message(directory, ": its manifest names the element type ", type));
-}
-
-/// The rows, or the columns, that this rank takes of the tiles: those in its range.
-struct KeptLines {
-  std::vector<Index> lines;                // the numbers of the lines that have some
-  std::vector<Index> sizes;                // of all lines
-  std::vector<std::vector<Index>> inside;  // of each kept line, which of its rows
-  TileLines kept;
-};
-KeptLines keep(const std::vector<double>& order, const std::vector<double>& sizes, Range mine, Index count,
-               const std::string& directory) {
-  KeptLines lines;
-  std::vector<bool> seen(at(count));
-  std::size_t next = 0;
-  for (std::size_t l = 0; l < sizes.size(); ++l) {
-    lines.sizes.push_back(static_cast<Index>(sizes[l]));
-    require<InputError>(sizes[l] >= 0 && lines.sizes.back() <= std::ssize(order) - static_cast<Index>(next),
-                        directory, ": line ", l, " of its tiles has ", sizes[l], " rows or columns");
-    std::vector<Index> inside;
-    for (Index k = 0; k < lines.sizes.back(); ++k, ++next) {
-      const auto index = static_cast<Index>(order[next]);
-      require<InputError>(0 <= index && index < count && !seen[at(index)], directory, ": index number ", next,
-                          " of the order of its tiles is ", order[next]);
-      seen[at(index)] = true;
-      if (mine.begin > index || index >= mine.end()) continue;
-      inside.push_back(k);
-      lines.kept.order.push_back(index - mine.begin);
-    }
-    if (inside.empty()) continue;
-    lines.lines.push_back(static_cast<Index>(l));
-    lines.kept.sizes.push_back(std::ssize(inside));
-    lines.inside.push_back(std::move(inside));
-  }
-  require<InputError>(std::ssize(order) == count && static_cast<Index>(next) == count, directory,
-                      ": its tiles have ", next, " rows or columns, not ", count);
-  return lines;
-}
 
 /// The rows `inside` of a stored matrix.
 template <Scalar T>
@@ -271,7 +181,7 @@ class TileReader {
     for (std::size_t p = 0; p < precisions; ++p) {
       const MatrixHeader& header = headers[p];
       if (header.rows == 0) continue;
-      streams_[p].emplace(Stream{InputFile(reader.path_of(names[p])), header.data_offset,
+      streams_[p].emplace(Stream{InputFile(reader.path_of(factor_files[p])), header.data_offset,
                                  header.rows * size_of(header.type)});
     }
   }
@@ -290,7 +200,7 @@ class TileReader {
       require<InputError>(0 <= entry.ranks[p] && entry.ranks[p] <= std::min(rows, cols) &&
                               (entry.ranks[p] == 0 || (!entry.dense && precision <= own_precision<T>)),
                           directory_, ": a tile of ", rows, " x ", cols, " has ", entry.ranks[p],
-                          " vectors of ", names[p]);
+                          " vectors of ", factor_files[p]);
       if (entry.dense == precision) {
         const NarrowMatrix<T> stored = next(all, p, entry.begins[p], rows, cols);
         tile.U[p] = rows_of(columns_of(stored, cols_inside, some), rows_inside);
@@ -313,7 +223,7 @@ class TileReader {
     NarrowMatrix<T> stored{nullptr, rows, cols, static_cast<Precision>(p)};
     const Index most = streams_[p] ? streams_[p]->bytes : 0;
     require<InputError>(begin >= 0 && cols >= 0 && begin <= most && stored.bytes() <= most - begin,
-                        directory_, ": ", names[p], ".npy has ", most, " bytes, not ", stored.bytes(),
+                        directory_, ": ", factor_files[p], ".npy has ", most, " bytes, not ", stored.bytes(),
                         " from ", begin, " on");
     memory.resize(at(stored.bytes()));
     if (stored.bytes() > 0) streams_[p]->file.read(memory.data(), stored.bytes(), streams_[p]->begin + begin);
@@ -328,7 +238,7 @@ class TileReader {
 }  // namespace
 
 MatrixHeader read_compressed_header(Communicator& comm, const std::string& directory) {
-  return header_of(read_manifest(comm, directory), directory);
+  return header_in_manifest(read_manifest(comm, directory), directory);
 }
 
 template <Scalar T>
@@ -344,46 +254,32 @@ CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&
   const TraceRegion region("read file");
   Communicator& comm = grid->comm();
   const CheckpointReader reader(grid, directory);
-  require<InputError>(header_of(reader.manifest(), directory) == header, directory,
+  require<InputError>(header_in_manifest(reader.manifest(), directory) == header, directory,
                       ": is another matrix than it was before; was it changed meanwhile?");
-  const std::vector<double> figures = reader.read_numbers("figures"), table = reader.read_numbers("tiles"),
-                            row_sizes = reader.read_numbers("row-tiles"),
-                            col_sizes = reader.read_numbers("column-tiles"),
-                            row_order = reader.read_numbers("rows"),
-                            col_order = reader.read_numbers("columns");
-  require<InputError>(
-      figures.size() == 6 && table.size() == row_sizes.size() * col_sizes.size() * TileEntry::numbers,
-      directory, ": the table of its tiles has ", table.size(), " numbers");
+  const TileTables tables = read_tables(reader, directory);
   std::array<MatrixHeader, precisions> headers;
   for (std::size_t p = 0; p < precisions; ++p)
-    headers[p] = read_matrix_header(comm, reader.path_of(names[p]));
+    headers[p] = read_matrix_header(comm, reader.path_of(factor_files[p]));
 
   TiledBlock block;
   attempt(comm, [&] {
     const int my_row = grid->my_row(), my_col = grid->my_col();
-    KeptLines rows =
-                  keep(row_order, row_sizes, layout.row_range(*grid, my_row, my_col), header.rows, directory),
-              cols =
-                  keep(col_order, col_sizes, layout.col_range(*grid, my_row, my_col), header.cols, directory);
+    KeptLines rows = keep(tables.row_order, tables.row_sizes, layout.row_range(*grid, my_row, my_col),
+                          header.rows, directory),
+              cols = keep(tables.col_order, tables.col_sizes, layout.col_range(*grid, my_row, my_col),
+                          header.cols, directory);
     TileReader<T> tiles(reader, headers, directory);
     for (std::size_t i = 0; i < rows.lines.size(); ++i) {
       for (std::size_t j = 0; j < cols.lines.size(); ++j) {
         const Index row = rows.lines[i], col = cols.lines[j];
-        block.tiles.push_back(
-            tiles.read(TileEntry::from(&table[at(row * std::ssize(col_sizes) + col) * TileEntry::numbers]),
-                       rows.sizes[at(row)], cols.sizes[at(col)], rows.inside[i], cols.inside[j]));
+        block.tiles.push_back(tiles.read(tables.tile(row, col), rows.sizes[at(row)], cols.sizes[at(col)],
+                                         rows.inside[i], cols.inside[j]));
       }
     }
     block.rows = std::move(rows.kept);
     block.cols = std::move(cols.kept);
   });
-  const CompressionReport report{.norm = figures[0],
-                                 .error = figures[1],
-                                 .dense_bytes = header.rows * header.cols * Index{sizeof(T)},
-                                 .tiles = static_cast<Index>(figures[2]),
-                                 .dense_tiles = static_cast<Index>(figures[3]),
-                                 .empty_tiles = static_cast<Index>(figures[4])};
-  return make_compressed<T>(grid, layout, std::move(block), static_cast<int>(figures[5]), report);
+  return make_compressed<T>(grid, layout, std::move(block), tables.power, tables.report);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                              \

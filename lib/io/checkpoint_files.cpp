@@ -297,19 +297,21 @@ std::string unfinished_generation(Communicator& comm, const std::string& directo
   return broadcast_text(comm, name, 0);
 }
 
-CheckpointReader::CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory)
+CheckpointReader::CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory,
+                                   const std::vector<std::string>& only)
     : grid_(std::move(grid)), directory_(directory), manifest_(read_manifest(grid_->comm(), directory)) {
-  verify_blocks();
+  verify_blocks(only);
 }
 
 std::string CheckpointReader::path_of(const std::string& name) const {
   return message(directory_, "/", manifest_.folder, "/", name, ".npy");
 }
 
-void CheckpointReader::verify_blocks() const {
+void CheckpointReader::verify_blocks(const std::vector<std::string>& only) const {
   Communicator& comm = grid_->comm();
   int turn = 0;
   for (const auto& entry : manifest_.matrices) {
+    if (!only.empty() && std::find(only.begin(), only.end(), entry.first) == only.end()) continue;
     const std::string path = path_of(entry.first);
     const SavedMatrix& matrix = entry.second;
     const std::string advice = manifest_.previous.empty()

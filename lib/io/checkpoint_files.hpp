@@ -75,8 +75,10 @@ std::string unfinished_generation(Communicator& comm, const std::string& directo
 /// its ranks.
 class CheckpointReader {
  public:
-  /// First compares all files with the hashes in the manifest, each block on one rank.
-  CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory);
+  /// First compares all files with the hashes in the manifest, each block on one rank. only: the names of the
+  /// matrices that will be read; empty: all.
+  CheckpointReader(std::shared_ptr<const ProcessGrid> grid, const std::string& directory,
+                   const std::vector<std::string>& only = {});
 
   const Manifest& manifest() const { return manifest_; }
   /// The file of a matrix.
@@ -87,7 +89,7 @@ class CheckpointReader {
   std::vector<double> read_numbers(const std::string& name) const;
 
  private:
-  void verify_blocks() const;
+  void verify_blocks(const std::vector<std::string>& only) const;
 
   std::shared_ptr<const ProcessGrid> grid_;
   std::string directory_;

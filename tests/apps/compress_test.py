@@ -77,8 +77,7 @@ def check_refusals(suite):
             (65, ["few.npy is 7 x 2", "60 rows"], "compress", "--matrix", real, "--output", suite.folder / "new", "--row-positions", suite.folder / "few.npy"),
             (65, ["there is no manifest.json"], "solve", "--matrix", suite.folder / "empty", "--rhs", rhs, *output),
             (2, ["stationary-a only, not by summa"], "solve", "--matrix", saved, "--rhs", rhs, "--algorithm", "summa", *output),
-            (2, ["--precondition"], "solve", "--matrix", saved, "--rhs", rhs, "--precondition", "column-norms", *output),
-            (2, ["--dry-run"], "solve", "--matrix", saved, "--rhs", rhs, "--dry-run", *output)]:
+            (2, ["--precondition"], "solve", "--matrix", saved, "--rhs", rhs, "--precondition", "column-norms", *output)]:
         for ranks in (None, 2):
             run = suite.run(*words, ranks=ranks)
             suite.succeeded(run, status)

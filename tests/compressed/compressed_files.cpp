@@ -86,10 +86,22 @@ TEMPLATE_LIST_TEST_CASE("A saved compressed matrix is the same on every grid", "
     world().barrier();
     const MatrixHeader header = read_compressed_header(world(), saved);
     CHECK((header.type == scalar_type_of<T> && header.rows == m && header.cols == n));
+    const SavedCompressed known(world(), saved);
+    CHECK(known.header() == header);
+    if (writer->is_member())
+      CHECK((known.report().norm == said.norm && known.report().error == said.error &&
+             known.report().bytes > 0 && known.report().bytes < said.bytes));
     for (const GridPtr& reader : all_grids()) {
       INFO("written " << describe(*writer) << ", read " << describe(*reader));
       const auto read = read_compressed<T>(reader, saved, header);
       const Whole<T> found = elements_of(*read);
+      if (reader->is_member()) {
+        for (const Index columns : {0, 1, 5}) {
+          const Partition partition = read->domain().layout(columns).cols.partition;
+          CHECK(known.bytes_of_rank(reader->shape(), reader->my_row(), reader->my_col(), columns) ==
+                read->kept_bytes(Partition()) + read->scratch_bytes(ProductKind::forward, partition));
+        }
+      }
       if (!reader->is_member() || !writer->is_member()) continue;
       double norm = 0;
       for (const T value : elements.values) norm += std::norm(value);
@@ -130,4 +142,14 @@ TEST_CASE("Damaged files of a compressed matrix are refused, and others are not 
     flip_last_bit(entry.path());
   }
   read_compressed<T>(grid, saved, header);
+  CHECK(SavedCompressed(world(), saved).header() == header);
+  for (const char* table : {"figures", "tiles", "rows", "columns", "row-tiles", "column-tiles"}) {
+    INFO(table);
+    const std::filesystem::path file = folder.file("saved/generation-1/" + std::string(table) + ".npy");
+    flip_last_bit(file);
+    CHECK_THROWS_AS(SavedCompressed(world(), saved), InputError);
+    flip_last_bit(file);
+  }
+  CHECK(contains(message_of<InputError>([&] { SavedCompressed(world(), folder.file("none")); }),
+                 "there is no manifest.json"));
 }

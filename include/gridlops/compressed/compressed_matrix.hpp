@@ -81,4 +81,27 @@ GRIDLOPS_EXPORT CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<con
                                                        const std::string& directory,
                                                        const MatrixHeader& header);
 
+/// What is known of a saved compressed matrix before its factors are read. Takes memory for the orders of its
+/// rows and columns, and 7 numbers a tile.
+class GRIDLOPS_EXPORT SavedCompressed {
+ public:
+  /// Reads the tables in a directory (collective over comm). Throws InputError on all ranks if there are
+  /// none, or if they are damaged.
+  SavedCompressed(Communicator& comm, const std::string& directory);
+  SavedCompressed(SavedCompressed&&) noexcept;
+  SavedCompressed& operator=(SavedCompressed&&) noexcept;
+  ~SavedCompressed();
+
+  const MatrixHeader& header() const;
+  /// Its bytes are those of the factors, which no grid changes.
+  const CompressionReport& report() const;
+  /// What read_compressed() takes on the rank at (row, col) of a grid of this shape, with the scratch memory
+  /// of products with this many columns; without that of messages. Not collective.
+  Index bytes_of_rank(GridShape grid, int row, int col, Index columns) const;
+
+ private:
+  struct Tables;
+  std::unique_ptr<Tables> tables_;
+};
+
 }  // namespace gridlops

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "comm/scratch.hpp"
+#include "compressed/tile_tables.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
+#include "gridlops/local/backend.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+
+namespace gridlops {
+
+struct SavedCompressed::Tables {
+  std::string directory;
+  TileTables of_tiles{};
+};
+
+namespace {
+
+/// The real numbers of an element.
+Index parts_of(ScalarType type) {
+  return with_scalar_type(type, []<Scalar T>() { return NarrowMatrix<T>::parts; });
+}
+
+TileTables read_from(Communicator& comm, const std::string& directory) {
+  const auto grid = std::make_shared<const ProcessGrid>(comm, GridShape{1, comm.size()}, make_host_backend());
+  TileTables tables = read_tables(CheckpointReader(grid, directory, table_files()), directory);
+  const MatrixHeader& header = tables.header;
+  const KeptLines rows = keep(tables.row_order, tables.row_sizes, {}, header.rows, directory),
+                  cols = keep(tables.col_order, tables.col_sizes, {}, header.cols, directory);
+  const Index parts = parts_of(header.type);
+  for (std::size_t t = 0; t < tables.tiles.size(); ++t) {
+    const TileEntry& tile = tables.tiles[t];
+    const Index m = rows.sizes[t / cols.sizes.size()], n = cols.sizes[t % cols.sizes.size()];
+    if (tile.dense) tables.report.bytes += parts * m * n * bytes_of(*tile.dense);
+    for (std::size_t p = 0; p < precisions; ++p)
+      tables.report.bytes += parts * (m + n) * tile.ranks[p] * bytes_of(static_cast<Precision>(p));
+  }
+  return tables;
+}
+
+/// The memory of a block of which only the sizes are known, as CompressedBlock takes it.
+class BlockBytes {
+ public:
+  BlockBytes(const TileTables& tables, const KeptLines& rows, const KeptLines& cols)
+      : tables_(tables), rows_(rows), cols_(cols), parts_(parts_of(tables.header.type)) {}
+
+  Index with_scratch(Index columns) {
+    add_lines(rows_, cols_, true);
+    const Index vectors = vectors_;
+    add_lines(cols_, rows_, false);
+    bytes_ += 2 * vectors * Index{sizeof(Index)};  // from which place of the other side each comes
+    const auto scratch = [&](Index lines) {
+      return with_scalar_type(tables_.header.type,
+                              [&]<Scalar T>() { return ScratchStack::bytes_of<T>(lines * columns); });
+    };
+    bytes_ += 2 * scratch(vectors);
+    for (const KeptLines* lines : {&rows_, &cols_}) {
+      if (std::is_sorted(lines->kept.order.begin(), lines->kept.order.end())) continue;
+      const Index count = std::ssize(lines->kept.order);
+      bytes_ += 2 * count * Index{sizeof(Index)} + scratch(count);
+    }
+    return bytes_;
+  }
+
+ private:
+  static Index aligned(Index bytes) { return (bytes + 63) / 64 * 64; }
+
+  /// The factors of one side; of rows also the dense tiles.
+  void add_lines(const KeptLines& lines, const KeptLines& others, bool are_rows) {
+    for (std::size_t l = 0; l < lines.lines.size(); ++l) {
+      std::array<Index, precisions> vectors{};
+      for (std::size_t other = 0; other < others.lines.size(); ++other) {
+        const TileEntry& tile = are_rows ? tables_.tile(lines.lines[l], others.lines[other])
+                                         : tables_.tile(others.lines[other], lines.lines[l]);
+        for (std::size_t p = 0; p < precisions; ++p) vectors[p] += tile.ranks[p];
+        if (tile.dense && are_rows)
+          bytes_ += aligned(parts_ * lines.kept.sizes[l] * others.kept.sizes[other] * bytes_of(*tile.dense));
+      }
+      for (std::size_t p = 0; p < precisions; ++p) {
+        bytes_ += aligned(parts_ * lines.kept.sizes[l] * vectors[p] * bytes_of(static_cast<Precision>(p)));
+        vectors_ += vectors[p];
+      }
+    }
+  }
+
+  const TileTables& tables_;
+  const KeptLines &rows_, &cols_;
+  Index parts_, bytes_ = 0, vectors_ = 0;
+};
+
+}  // namespace
+
+SavedCompressed::SavedCompressed(Communicator& comm, const std::string& directory)
+    : tables_(std::make_unique<Tables>(Tables{directory, read_from(comm, directory)})) {}
+SavedCompressed::SavedCompressed(SavedCompressed&&) noexcept = default;
+SavedCompressed& SavedCompressed::operator=(SavedCompressed&&) noexcept = default;
+SavedCompressed::~SavedCompressed() = default;
+
+const MatrixHeader& SavedCompressed::header() const { return tables_->of_tiles.header; }
+const CompressionReport& SavedCompressed::report() const { return tables_->of_tiles.report; }
+
+Index SavedCompressed::bytes_of_rank(GridShape shape, int row, int col, Index columns) const {
+  const TileTables& tables = tables_->of_tiles;
+  const MatrixHeader& header = tables.header;
+  const ProcessGrid grid(shape, make_host_backend());  // has no ranks here
+  const Layout layout = matrix_layout(Algorithm::stationary_a, grid, header.rows, header.cols);
+  const auto kept = [&](const auto& order, const auto& sizes, Range range, Index count) {
+    return keep(order, sizes, range, count, tables_->directory);
+  };
+  return BlockBytes(tables,
+                    kept(tables.row_order, tables.row_sizes, layout.row_range(grid, row, col), header.rows),
+                    kept(tables.col_order, tables.col_sizes, layout.col_range(grid, row, col), header.cols))
+      .with_scratch(columns);
+}
+
+}  // namespace gridlops
