@@ -181,6 +181,28 @@ def test_independent(suite):
                     "norms of what has converged", report["columns"][0], report["options"])
 
 
+def test_compressed(suite):
+    """Kernels that are compressed have the results of dense ones to the tolerance, and the report has the error."""
+    for ranks, *words in ((None,), (3,), (4,), (6,), (2, "--domain", "time"), (3, "--independent", "--tolerance", "0"), (6, "--independent", "--tolerance", "0")):
+        # Two iterations of singular values of any size make the errors larger.
+        report = check_small(suite, ranks, 2, 2, 1e-6, "--dtype", "f64", "--compress", 1e-9, *words, axes=1)
+        if report is not None:
+            figures = report["figures"]
+            suite.check(0 < figures["error of the compressed kernel"] <= figures["largest error of a frequency"] <= 1e-9 and report["options"]["compress"] == 1e-9, figures)
+    for with_words in ((), ("--independent", "--tolerance", 0)):
+        found = {}
+        for words in ((), ("--compress", 0.3)):
+            suite.succeeded(suite.run("mdd", *options_of(SMALL), "--dtype", "f64", "--iterations", 2, "--save", "rough", "--report", "R.json", *with_words, *words, ranks=2))
+            found[words] = np.load(suite.folder / "rough/inverted.npy")
+        off = np.linalg.norm(found[("--compress", 0.3)] - found[()]) / np.linalg.norm(found[()])
+        figures = json.loads((suite.folder / "R.json").read_text())["figures"]
+        suite.check(1e-3 < off < 1 and 1e-3 < figures["error of the compressed kernel"] <= 0.3, "a rough kernel makes no difference", off, figures)
+    for text, *words in (("--dry-run exclude", "--compress", 0.1, "--dry-run"), ("below 1", "--compress", 1), ("below 1", "--compress", 0), ("--compress", "--source-positions", "p.npy")):
+        run = suite.run("mdd", *options_of(SMALL), *words)
+        suite.succeeded(run, 2)
+        suite.check(text in run.errors, text, run.errors)
+
+
 def test_solvers(suite):
     """Least squares by other methods: the same solution where all reach it."""
     norms = []
@@ -381,6 +403,7 @@ def test(suite, full):
     test_problem(suite)
     test_groups(suite)
     test_independent(suite)
+    test_compressed(suite)
     test_solvers(suite)
     test_refusals(suite)
     test_own_data(suite)
