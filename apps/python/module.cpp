@@ -56,4 +56,5 @@ PYBIND11_MODULE(_native, native) {
   bind_refinement(native);
   bind_sweeps(native);
   bind_files(native);
+  bind_compressed(native);
 }

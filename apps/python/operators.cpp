@@ -178,6 +178,7 @@ void bind_makers(py::module_ native) {
     const MatrixMultOptions options{panel, lookahead, column_stable, parse_storage(storage)};
     return A{keep_alive(matrix_mult<T>(parse_algorithm(algorithm), share<T>(matrix), options), matrix)};
   });
+  native.def("high_plane", [](const A& a) { return A{high_plane<T>(a.ptr)}; });
   native.def("diagonal", [](const Space& space, const std::shared_ptr<M>& d) {
     return A{keep_alive(diagonal<T>(space, share<T>(d)), d)};
   });

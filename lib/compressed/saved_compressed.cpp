@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include "comm/scratch.hpp"
 #include "compressed/tile_tables.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/local/backend.hpp"
@@ -24,9 +26,22 @@ Index parts_of(ScalarType type) {
   return with_scalar_type(type, []<Scalar T>() { return NarrowMatrix<T>::parts; });
 }
 
+/// Frees the communicators of its grid also if it throws alike on all ranks, which unwinding would not do.
+TileTables read_alone(Communicator& comm, const std::string& directory) {
+  auto grid = std::make_shared<const ProcessGrid>(comm, GridShape{1, comm.size()}, make_host_backend());
+  std::exception_ptr failure;
+  try {
+    return read_tables(CheckpointReader(grid, directory, table_files()), directory);
+  } catch (const Error& error) {
+    if (error.known_to() == KnownTo::one_rank) throw;
+    failure = std::current_exception();
+  }
+  grid = nullptr;
+  std::rethrow_exception(failure);
+}
+
 TileTables read_from(Communicator& comm, const std::string& directory) {
-  const auto grid = std::make_shared<const ProcessGrid>(comm, GridShape{1, comm.size()}, make_host_backend());
-  TileTables tables = read_tables(CheckpointReader(grid, directory, table_files()), directory);
+  TileTables tables = read_alone(comm, directory);
   const MatrixHeader& header = tables.header;
   const KeptLines rows = keep(tables.row_order, tables.row_sizes, {}, header.rows, directory),
                   cols = keep(tables.col_order, tables.col_sizes, {}, header.cols, directory);

@@ -17,7 +17,7 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 ===========  =====================================================================================================
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
-operators    ``matrix_mult``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
+operators    ``matrix_mult``, ``compress``, ``read_compressed``, ``high_plane``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``minres``, ``ista``, ``fista``, ``admm``, ``primal_dual``, ``proximal_gradient``; ``regularized_inversion`` and others; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep, ``SolutionSpace`` sweeps over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``solve_refined`` solves by an approximation of A; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
@@ -59,10 +59,11 @@ from .arrays import (box_smoothing, computed_rays, convolution, crop, first_deri
                      nonstationary_convolution, on_pairs, paired_space, real_fourier, restriction, second_derivative,
                      straight_ray_delays, straight_ray_weights, straight_rays, tabulated_rays)
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
+from .compressed import CompressedOperator, CompressionReport, compress, read_compressed
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
 from .grids import Cut, Grid, Layout
 from .matrices import Matrix, hilbert_order
-from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, horizontal_stack, identity,
+from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, high_plane, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
                        threshold_penalty)
@@ -79,5 +80,5 @@ from .sweeps import DampingCurve, SolutionSpace, damping_curve, gcv_probe
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "segy", "session", "slices", "solvers", "spaces", "sweeps")
+_MODULES = ("arrays", "blocks", "compressed", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "segy", "session", "slices", "solvers", "spaces", "sweeps")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

@@ -208,16 +208,31 @@ def matrix_mult(A: Matrix | npt.NDArray[Any], algorithm: str = "stationary-a", *
     ``storage="packed"`` keeps a second, packed copy of A for products with few columns, and ``"planes"`` one whose
     numbers are stored in two halves.
     """
-    if isinstance(A, np.ndarray):
-        grid = Grid()
-        require_one_rank(grid, "gridlops.Matrix(grid, grid.matrix_layout(*array.shape)).scatter(array)")
-        if A.ndim != 2:
-            raise ShapeError(f"an array of shape {A.shape} is no matrix, which has rows and columns")
-        whole = whole_array(A)
-        A = Matrix(grid, grid.matrix_layout(*A.shape, algorithm), whole.dtype).scatter(whole)
-    require_matrix("matrix_mult", A)
-    made = functions_for(A.dtype).matrix_mult(algorithm, A.native, panel, lookahead, column_stable, storage)
-    return Operator(A.grid, A.dtype, made)
+    matrix = matrix_of("matrix_mult", A, algorithm)
+    made = functions_for(matrix.dtype).matrix_mult(algorithm, matrix.native, panel, lookahead, column_stable, storage)
+    return Operator(matrix.grid, matrix.dtype, made)
+
+
+def matrix_of(caller: str, A: Matrix | npt.NDArray[Any], algorithm: str = "stationary-a") -> Matrix:
+    """A itself, or on one rank a copy of an array of NumPy; for this package's own files."""
+    if not isinstance(A, np.ndarray):
+        require_matrix(caller, A)
+        return A
+    grid = Grid()
+    require_one_rank(grid, "gridlops.Matrix(grid, grid.matrix_layout(*array.shape)).scatter(array)")
+    if A.ndim != 2:
+        raise ShapeError(f"an array of shape {A.shape} is no matrix, which has rows and columns")
+    whole = whole_array(A)
+    return Matrix(grid, grid.matrix_layout(*A.shape, algorithm), whole.dtype).scatter(whole)
+
+
+def high_plane(A: Operator) -> Operator:
+    """The operator Ã of the high plane of a matrix, for A by :func:`matrix_mult` with ``storage="planes"``. Not collective.
+
+    Every real number is rounded to 21 binary digits. Ã shares A's memory, and its products read half of it:
+    :func:`solve_refined` takes it as an approximation of A. Raises UsageError for any other operator.
+    """
+    return Operator(A.grid, A.dtype, functions_for(A.dtype).high_plane(A.native))
 
 
 def identity(range: Space, domain: Space | None = None, dtype: npt.DTypeLike = np.float64) -> Operator:
