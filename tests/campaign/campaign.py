@@ -30,6 +30,7 @@ except ImportError as missing:
     sys.exit(77)
 
 import change_area
+import compressed_area
 import program_area
 import solve_area
 import splitting_area
@@ -47,6 +48,7 @@ AREAS = {"solve": (solve_area.check, strategies.all_solves()),
          "sweep": (sweep_area.check, strategies.sweeps()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),
+         "compressed": (compressed_area.check, strategies.compressed()),
          "change": (change_area.check, strategies.changes()),
          "program": (program_area.check, strategies.programs("cpu")),
          "gpu": (program_area.check, strategies.programs("gpu"))}

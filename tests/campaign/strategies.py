@@ -310,6 +310,25 @@ def trees(draw):
 
 
 @st.composite
+def compressed(draw):
+    """Matrices whose blocks have tiles of low rank, dense tiles, and empty ones; grids that leave ranks without rows; damage to files."""
+    ranks = draw(one_of(1, 2, 4, 3, 6))
+    grids = st.integers(1, ranks).flatmap(lambda P: st.tuples(st.just(P), st.integers(1, ranks // P))).map(list)
+    name = draw(one_of("f64", "f32", "c128", "c64"))
+    sizes = st.one_of(st.integers(0, 6), st.integers(7, 60), st.integers(61, 150))
+    power = draw(one_of(0, 0, 0, 60, -60)) if name in ("f32", "c64") else draw(one_of(0, 0, 0, 400, -400))
+    bad = {"row": st.integers(0, 200), "col": st.integers(0, 200), "value": one_of("nan", "inf", "-inf")}
+    damage = {"how": one_of("cut", "flip", "longer", "remove", "zero"), "file": st.integers(0, 9), "at": st.floats(0, 1), "bit": st.integers(0, 7)}
+    return {"area": "compressed", "type": name, "rows": draw(sizes), "cols": draw(sizes), "seed": draw(seeds), "power": power,
+            "kinds": draw(st.lists(one_of("waves", "random", "outer", "zero"), min_size=1, max_size=4)),
+            "tolerance": draw(one_of(1e-3, 1e-1, 1e-2, 0.5, 0.9, 1e-6, 1e-9, 1e-13)), "tile": draw(one_of(16, 5, 1, 40, 256)),
+            "orders": draw(st.tuples(st.booleans(), st.booleans()).map(list)), "columns": draw(one_of(1, 0, 3)),
+            "from_file": draw(one_of(None, "C", "F")), "bad": draw(st.fixed_dictionaries(bad)) if draw(one_in(8)) else None,
+            "damage": draw(st.fixed_dictionaries(damage)) if draw(one_in(3)) else None, "reader": draw(grids),
+            "how": {"ranks": ranks, "grid": draw(grids), "transport": draw(one_of("mpi", "chain", "shared", "auto"))}}
+
+
+@st.composite
 def programs(draw, device):
     """Cases for the program: a solve without what only the Python package has, and a scenario."""
     case = draw(solves())

@@ -14,6 +14,7 @@ import mpi4py
 
 mpi4py.rc.thread_level = "serialized"  # Open MPI has windows by messages where no two threads call it at once
 
+import compression  # noqa: E402
 import gridlops as gl  # noqa: E402
 import numpy as np  # noqa: E402
 import trees  # noqa: E402
@@ -134,6 +135,11 @@ def tree(request):
     return trees.measure(grid, request)
 
 
+def compressed(request):
+    grid_for = lambda shape: grid_of(tuple(shape), request["how"]["transport"])  # noqa: E731
+    return compression.measure(grid_for(request["how"]["grid"]), grid_for(request["reader"]), request)
+
+
 def sweep(request):
     """The same solve with several dampings, and the choice of one."""
     found = solve(request)
@@ -186,7 +192,7 @@ def splitting(request):
     return (gathered, dict(report)) if grid.is_member else None
 
 
-TASKS = {"solve": solve, "space": space, "sweep": sweep, "splitting": splitting, "change": change, "tree": tree}
+TASKS = {"solve": solve, "space": space, "sweep": sweep, "splitting": splitting, "change": change, "compressed": compressed, "tree": tree}
 
 
 def run(task, request):
