@@ -26,7 +26,7 @@ def matrix_of(case):
 def request_of(case, A, orders):
     return {"how": case["how"], "reader": case["reader"], "A": A, "tolerance": case["tolerance"], "tile": case["tile"], "damage": case["damage"],
             "from_file": case["from_file"], "row_order": orders[0] if case["orders"][0] else None, "col_order": orders[1] if case["orders"][1] else None,
-            "columns": case["columns"]}
+            "columns": case["columns"], "damp": case["damp"] * float(properties.frobenius(properties.wide(A)))}
 
 
 def tiles_of(case):
@@ -81,9 +81,31 @@ def holds(case, A, found):
     expected = 2 * C @ X - Y0
     require(abs(Y - expected).max(initial=0) <= 4 * off * max(size(X), 1) + 4 * eps * size(Y0), "compressed, apply with alpha and beta")
     require(found["dot"][0] or not C.any(), "compressed, dot test", found["dot"])
+    if "refined" in found:
+        solved(case, A, found, eps)
     again, said = wide(found["again"]), found["report_again"]
     require(again.shape == C.shape and abs(again - C).max(initial=0) <= off, "compressed, read on another grid")
     require(all(said[name] == report[name] for name in ("norm", "error", "tiles", "dense_tiles", "empty_tiles", "dense_bytes")), "compressed, report on another grid", said, report)
+
+
+def solved(case, A, found, eps):
+    """What is solved is solved for the original, and the solution of the compressed matrix is no farther from that than its bound."""
+    wide, norms = properties.wide, properties.norms
+    scale, norm = np.ldexp(np.longdouble(1), case["power"]), properties.frobenius(A)
+    D, B, X, Y = case["damp"] * norm, wide(found["B"]), wide(found["refined"]), wide(found["rough"])
+    require(np.isfinite(X).all() and np.isfinite(Y).all(), "compressed, finite solutions")
+    gradients, reference = norms(A.conj().T @ (B - A @ X) - D**2 * X), norms(A.conj().T @ B)
+    rounding = 20 * eps * np.sqrt(1 + max(A.shape)) * norm * (norms(B) + norm * norms(X))
+    T = 1e-4 if eps > 1e-10 else 1e-8
+    for j, reason in enumerate(found["reasons"]):
+        require(reason in properties.REASONS, "compressed, verdict", reason)
+        require(reason != "converged" or gradients[j] <= T * reference[j] + rounding[j], "compressed, solved for the original", gradients[j], T * reference[j])
+    plain = (A / scale).astype(np.result_type(found["B"].dtype, np.float64))  # the range of double precision holds its squares
+    exact = wide(np.linalg.solve(plain.conj().T @ plain + float(D / scale) ** 2 * np.eye(A.shape[1]), plain.conj().T @ found["B"].astype(plain.dtype))) / scale
+    errors = norms(Y - exact)
+    # The problem's condition is at most 1 + 1/damp².
+    allowed = found["bounds"] * (1 + 1e-3) + (rounding + eps * norm * norms(B)) / D**2 + 1e-12 / case["damp"] ** 2 * norms(exact)
+    require((errors <= allowed).all(), "compressed, bounds of errors", errors, found["bounds"])
 
 
 def damaged(case, found):

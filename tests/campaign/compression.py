@@ -37,11 +37,20 @@ def change(saved, damage):
     files = sorted(path for path in saved.rglob("*") if path.suffix == ".npy" or path == saved / "manifest.json")
     path = files[damage["file"] % len(files)]
     old = path.read_bytes()
-    at = min(int(damage["at"] * len(old)), len(old) - 1)
+    at = max(len(old) - damage["back"], 0)
     new = {"cut": old[:at], "flip": old[:at] + bytes([old[at] ^ 1 << damage["bit"]]) + old[at + 1:], "longer": old + b"\0", "remove": None,
            "zero": old[:at] + bytes(len(old) - at)}[damage["how"]]
     path.unlink() if new is None else path.write_bytes(new)
     return f"{damage['how']} at {at} of {path.name}"
+
+
+def solutions(original, op, damp):
+    """By steps with the original, and with the compressed matrix alone, with the bounds of its errors."""
+    B = gl.zeros(op.range, 2, op.dtype).fill(lambda i, j: np.cos(i + 2 * j).astype(op.dtype))
+    X, report = gl.solve_refined(original, op, B, damp=damp, max_iterations=60)
+    Y, rough = gl.cgls(op, B, damp=damp, max_iterations=60)
+    bounds = gl.approximation_error_bounds(rough, Y, damp, op.report["error"] * op.report["norm"])
+    return {"refined": X.gather(), "reasons": report["reasons"], "rough": Y.gather(), "bounds": bounds, "B": B.gather()}
 
 
 def measure(grid, reader, request):
@@ -73,6 +82,8 @@ def measured_in(folder, grid, reader, request):
     Y = gl.zeros(op.range, k, A.dtype).fill(lambda i, j: np.sin(i + j * 2).astype(A.dtype))
     found = {"report": op.report, "forward": product(op), "backward": product(op, True), "X": X.gather(), "Y0": Y.gather(),
              "Y": op.apply(X, Y, 2, -1).gather(), "dot": op.dot_test()}
+    if request["damp"]:
+        found.update(solutions(gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape), A.dtype).scatter(A if grid.is_member and grid.rank == 0 else None)), op, request["damp"]))
     read = gl.read_compressed(saved, reader)
     found.update(again=product(read), report_again=read.report, damaged=None, after=None)
     if request["damage"]:

@@ -318,13 +318,13 @@ def compressed(draw):
     sizes = st.one_of(st.integers(0, 6), st.integers(7, 60), st.integers(61, 150))
     power = draw(one_of(0, 0, 0, 60, -60)) if name in ("f32", "c64") else draw(one_of(0, 0, 0, 400, -400))
     bad = {"row": st.integers(0, 200), "col": st.integers(0, 200), "value": one_of("nan", "inf", "-inf")}
-    damage = {"how": one_of("cut", "flip", "longer", "remove", "zero"), "file": st.integers(0, 9), "at": st.floats(0, 1), "bit": st.integers(0, 7)}
+    damage = {"how": one_of("cut", "flip", "longer", "remove", "zero"), "file": st.integers(0, 9), "back": st.one_of(st.integers(1, 40), st.integers(41, 2000)), "bit": st.integers(0, 7)}
     return {"area": "compressed", "type": name, "rows": draw(sizes), "cols": draw(sizes), "seed": draw(seeds), "power": power,
             "kinds": draw(st.lists(one_of("waves", "random", "outer", "zero"), min_size=1, max_size=4)),
             "tolerance": draw(one_of(1e-3, 1e-1, 1e-2, 0.5, 0.9, 1e-6, 1e-9, 1e-13)), "tile": draw(one_of(16, 5, 1, 40, 256)),
             "orders": draw(st.tuples(st.booleans(), st.booleans()).map(list)), "columns": draw(one_of(1, 0, 3)),
             "from_file": draw(one_of(None, "C", "F")), "bad": draw(st.fixed_dictionaries(bad)) if draw(one_in(8)) else None,
-            "damage": draw(st.fixed_dictionaries(damage)) if draw(one_in(3)) else None, "reader": draw(grids),
+            "damage": draw(st.fixed_dictionaries(damage)) if draw(one_in(3)) else None, "damp": draw(one_of(0, 0.3, 0.03)), "reader": draw(grids),
             "how": {"ranks": ranks, "grid": draw(grids), "transport": draw(one_of("mpi", "chain", "shared", "auto"))}}
 
 
