@@ -133,6 +133,8 @@ std::vector<ReportRow> rows(bool hashed) {
           {"size", size_text},
           plain("dtype", "/dtype"),
           file("A", "--matrix"),
+          file("original", "--certify"),
+          plain("verdicts are for", "/compressed/verdicts_for"),
           file("B", "--rhs"),
           file("X", "--input"),
           plain("solver", "/solver"),

@@ -46,6 +46,26 @@ std::string hash_of(const std::string& path) {
   return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
 }
 
+/// The bytes of a file, or of all files in a directory; none if they are not known.
+Json bytes_in(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    const auto bytes = fs::file_size(path, error);
+    return error ? Json() : Json(bytes);
+  }
+  std::uintmax_t sum = 0;
+  for (fs::recursive_directory_iterator next(path, error), end; !error && next != end; next.increment(error))
+    if (next->is_regular_file(error)) sum += next->file_size(error);
+  return error ? Json() : Json(sum);
+}
+
+/// The file whose hash is that of all that a name means: a manifest has the hashes of its directory's files.
+std::string hashed_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? path + "/manifest.json" : path;
+}
+
 /// The name of this machine's processor; empty if the system does not report it.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -81,16 +101,14 @@ Json hosts_of(Communicator& world) {
 
 Json json_of(const RunFile& file, bool hashed) {
   Json json{{"option", file.option}, {"path", file.path}};
-  std::error_code error;
   const std::string in = place_of_array(file.path).file;
-  const auto bytes = std::filesystem::file_size(in, error);
-  json["bytes"] = error ? Json() : Json(bytes);
+  json["bytes"] = bytes_in(in);
   if (file.header) {
     json["dtype"] = name_of(file.header->type);
     json["shape"] =
         file.header->dimensions == 1 ? Json{file.header->rows} : Json{file.header->rows, file.header->cols};
   }
-  if (hashed) json["xxh3"] = hash_of(in);
+  if (hashed) json["xxh3"] = hash_of(hashed_file(in));
   return json;
 }
 

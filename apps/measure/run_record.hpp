@@ -18,8 +18,8 @@ struct RunFile {
   std::optional<MatrixHeader> header;  ///< if it is a matrix
 };
 
-/// Its name, size, shape and, on request, the XXH3 hash (64 bits) of all its bytes. Not collective. Throws
-/// OutputError if the file cannot be read.
+/// Its name, size, shape and, on request, the XXH3 hash (64 bits) of all its bytes, of a directory that of
+/// its manifest. Not collective. Throws OutputError if the file cannot be read.
 nlohmann::ordered_json json_of(const RunFile& file, bool hashed);
 
 /// The command line, variables GRIDLOPS_…, the date and the machine (collective over world; rank 0 has it).

@@ -71,6 +71,7 @@ void require_plain(const SolveArguments& arguments) {
   const bool has_elements = !arguments.certify.empty();
   const char* option = arguments.precondition != "none"                      ? "--precondition"
                        : arguments.verify_matrix && !has_elements            ? "--verify-matrix"
+                       : arguments.options.column_stable                     ? "--column-stable"
                        : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
                        : arguments.one_pass.value_or(false)                  ? "--one-pass"
                        : arguments.storage && !has_elements                  ? "--storage"

@@ -135,6 +135,7 @@ def check_refused_inputs(suite):
             (2, ["--certify is for a compressed matrix"], *plain, *right),
             (2, ["not --solver lsqr"], *compressed, *right, "--solver", "lsqr"),
             (2, ["exclude each other"], *compressed, *right, "--damps", "0.1:1:3", "--sweep", "space", "--choose", "lcurve"),
+            (2, ["--column-stable"], *compressed, "--column-stable"),
             (2, ["--precondition"], *compressed, *right, "--precondition", "column-norms"),
             (2, ["would replace --certify"], "solve", "--matrix", saved, "--rhs", folder / "B.npy", *right, "--output", folder / "A.npy")]:
         for ranks in (None, 4):
@@ -172,6 +173,24 @@ def check_bounds(suite):
             if report is not None:
                 suite.check("original_error_bound" not in report["columns"][0] and "verdicts are for" in run.output, report["columns"][0], run.output)
     print(f"bounds of errors for the original are {min(loose):.0f} to {max(loose):.0f} times the errors")
+
+
+def check_records(suite):
+    """The files of a compressed matrix have a size and a hash, and `gridlops report` says whose verdicts there are."""
+    folder, _ = waves(suite, 60, 50)
+    entries = {}
+    for tolerance in (1e-2, 1e-3):
+        saved = suite.folder / f"hashed-{tolerance}"
+        compress(suite, folder, saved, tolerance)
+        for name in ("once.json", "twice.json"):
+            _, _, report = solve(suite, saved, "--rhs", folder / "B.npy", "--damp", 0.1, "--hashes", "--certify", folder / "A.npy", name=name)
+            entry = next(file for file in report["files"] if file["option"] == "--matrix")
+            suite.check(entry["bytes"] == sum(path.stat().st_size for path in saved.rglob("*") if path.is_file()), entry)
+            entries[tolerance, name] = entry["xxh3"]
+    suite.check(entries[1e-2, "once.json"] == entries[1e-2, "twice.json"] != entries[1e-3, "once.json"] == entries[1e-3, "twice.json"], entries)
+    run = suite.run("report", "once.json", "twice.json")
+    suite.succeeded(run)
+    suite.check(re.search(rf"verdicts are for +{folder / 'A.npy'} +{folder / 'A.npy'}", run.output), run.output)
 
 
 def check_plans(suite):
@@ -218,6 +237,7 @@ def test(suite, full):
     check_restart(suite)
     check_refused_inputs(suite)
     check_bounds(suite)
+    check_records(suite)
     check_plans(suite)
 
 
