@@ -63,15 +63,14 @@ class BlockBytes {
       : tables_(tables), rows_(rows), cols_(cols), parts_(parts_of(tables.header.type)) {}
 
   Index with_scratch(Index columns) {
-    add_lines(rows_, cols_, true);
-    const Index vectors = vectors_;
-    add_lines(cols_, rows_, false);
-    bytes_ += 2 * vectors * Index{sizeof(Index)};  // from which place of the other side each comes
+    const std::array places{add_lines(rows_, cols_, true), add_lines(cols_, rows_, false)};
     const auto scratch = [&](Index lines) {
       return with_scalar_type(tables_.header.type,
                               [&]<Scalar T>() { return ScratchStack::bytes_of<T>(lines * columns); });
     };
-    bytes_ += 2 * scratch(vectors);
+    for (const Index count : places)
+      bytes_ +=
+          count * Index{sizeof(Index)} + scratch(count);  // and from which place of the other side each comes
     for (const KeptLines* lines : {&rows_, &cols_}) {
       if (std::is_sorted(lines->kept.order.begin(), lines->kept.order.end())) continue;
       const Index count = std::ssize(lines->kept.order);
@@ -83,8 +82,9 @@ class BlockBytes {
  private:
   static Index aligned(Index bytes) { return (bytes + 63) / 64 * 64; }
 
-  /// The factors of one side; of rows also the dense tiles.
-  void add_lines(const KeptLines& lines, const KeptLines& others, bool are_rows) {
+  /// The factors of one side; of rows also the dense tiles. Returns the places of its vectors.
+  Index add_lines(const KeptLines& lines, const KeptLines& others, bool are_rows) {
+    Index places = 0;
     for (std::size_t l = 0; l < lines.lines.size(); ++l) {
       std::array<Index, precisions> vectors{};
       for (std::size_t other = 0; other < others.lines.size(); ++other) {
@@ -96,14 +96,16 @@ class BlockBytes {
       }
       for (std::size_t p = 0; p < precisions; ++p) {
         bytes_ += aligned(parts_ * lines.kept.sizes[l] * vectors[p] * bytes_of(static_cast<Precision>(p)));
-        vectors_ += vectors[p];
+        places += with_scalar_type(tables_.header.type,
+                                   [&]<Scalar T>() { return NarrowMatrix<T>::aligned(vectors[p]); });
       }
     }
+    return places;
   }
 
   const TileTables& tables_;
   const KeptLines &rows_, &cols_;
-  Index parts_, bytes_ = 0, vectors_ = 0;
+  Index parts_, bytes_ = 0;
 };
 
 }  // namespace

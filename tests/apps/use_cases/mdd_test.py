@@ -356,7 +356,7 @@ def test_weights(suite):
     np.save(suite.folder / "weights.npy", weights.astype("f4"))
     np.save(suite.folder / "of_receivers.npy", weights[:, 2])
     for ranks, kernel, of, named, *options in ((1, "g", "recorded", "weights"), (4, "g", "recorded", "weights"), (4, "g", "recorded", "weights", "--solver", "lsqr"),
-                                               (3, "spectra", "recorded", "weights", "--independent"), (4, "spectra", "recorded", "weights", "--independent", "--compress", 1e-13), (4, "g", "recorded", "weights", "--domain", "time"),
+                                               (3, "spectra", "recorded", "weights", "--independent"), (4, "spectra", "recorded", "weights", "--independent", "--compress", 1e-13), (4, "spectra", "recorded", "weights", "--compress", 1e-13), (4, "g", "recorded", "weights", "--domain", "time"),
                                                (6, "spectra", "recorded", "weights"), (4, "g", "all", "of_receivers"),
                                                (3, "spectra", "recorded", "weights", "--groups")):
         run = suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", f"{of}.npy", "--weights", f"{named}.npy", "--iterations", 300, "--tolerance", 1e-12,
