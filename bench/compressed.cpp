@@ -10,8 +10,8 @@
 
 #include "bench/benchmarks.hpp"
 #include "bench/measure/results.hpp"
-#include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
+#include "command_line/station_order.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 
 namespace gridlops::bench {
@@ -19,7 +19,8 @@ namespace gridlops::bench {
 namespace {
 
 struct CompressedArguments {
-  std::string matrix, compressed;
+  std::string matrix, row_positions, col_positions;
+  CompressionOptions options;
   std::vector<Index> nrhs{1, 4, 16, 64};
   std::optional<GridShape> grid;
   std::string transport = "auto";
@@ -28,23 +29,26 @@ struct CompressedArguments {
 
 using Grid = std::shared_ptr<const ProcessGrid>;
 
-/// A matrix, and what `gridlops compress` made of it.
+/// A matrix, and what compression made of it.
 template <Scalar T>
 struct Pair {
-  double norm;  // ‖A‖_F
-  OperatorPtr<T> dense;
-  CompressedMatrixPtr<T> compressed;
+  double norm = 0, seconds = 0;  // ‖A‖_F; seconds: of compressing
+  OperatorPtr<T> dense{};
+  CompressedMatrixPtr<T> compressed{};
 };
 
 template <Scalar T>
 Pair<T> read_pair(const Grid& grid, const CompressedArguments& arguments, const MatrixHeader& header,
-                  const MatrixHeader& of_compressed, Storage storage) {
+                  Storage storage) {
   DistMatrix<T> A =
       allocate_matrix<T>(grid, matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols));
   read_matrix(arguments.matrix, header, A);
-  const double norm = frobenius_norm(A);
-  return {norm, matrix_mult(Algorithm::stationary_a, std::move(A), {.storage = storage}),
-          read_compressed<T>(grid, arguments.compressed, of_compressed)};
+  Pair<T> pair{.norm = frobenius_norm(A)};
+  const double begin = now();
+  pair.compressed = compress(ConstDistMatrix<T>(A), arguments.options);
+  pair.seconds = maximum(*grid, now() - begin);
+  pair.dense = matrix_mult(Algorithm::stationary_a, std::move(A), {.storage = storage});
+  return pair;
 }
 
 /// Times products with both matrices in turn.
@@ -95,6 +99,7 @@ void measure(ResultWriter& writer, LimitMeter& meter, const Grid& grid, const Pa
        {"repetitions", repetitions},
        {"seconds_dense", median(dense)},
        {"seconds", median(compressed)},
+       {"seconds_to_compress", pair.seconds},
        {"limit_read_gbs", median(limit) / 1e9},
        {"times_smaller", smaller},
        {"times_faster", faster},
@@ -106,16 +111,12 @@ void measure(ResultWriter& writer, LimitMeter& meter, const Grid& grid, const Pa
                         report.error));
 }
 
-ExitStatus compressed(Communicator& world, const CompressedArguments& arguments) {
-  const program::OperatorFile file = program::read_operator_header(world, arguments.compressed);
-  if (!file.is_compressed)
-    throw UsageError(
-        fmt::format("--compressed is '{}', which gridlops compress did not make", arguments.compressed));
+ExitStatus compressed(Communicator& world, CompressedArguments arguments) {
   const MatrixHeader header = read_matrix_header(world, arguments.matrix);
-  if (header.type != file.header.type || header.rows != file.header.rows || header.cols != file.header.cols)
-    throw ShapeError(fmt::format("'{}' has {} x {} {}, but '{}' was made of {} x {} {}", arguments.matrix,
-                                 header.rows, header.cols, name_of(header.type), arguments.compressed,
-                                 file.header.rows, file.header.cols, name_of(file.header.type)));
+  arguments.options.row_order =
+      program::station_order(world, arguments.row_positions, arguments.matrix, header.rows, "rows");
+  arguments.options.col_order =
+      program::station_order(world, arguments.col_positions, arguments.matrix, header.cols, "columns");
   ResultWriter writer(world, arguments.method.json);
   LimitMeter meter(arguments.method.limit_order, arguments.method.limit_mib);
   const Grid grid = program::make_grid(world, arguments.grid, "cpu", arguments.transport);
@@ -123,7 +124,7 @@ ExitStatus compressed(Communicator& world, const CompressedArguments& arguments)
     with_scalar_type(header.type, [&]<Scalar T>() {
       for (const Index columns : arguments.nrhs) {
         const ProductShape shape{header.rows, header.cols, columns, header.type};
-        const Pair<T> pair = read_pair<T>(grid, arguments, header, file.header,
+        const Pair<T> pair = read_pair<T>(grid, arguments, header,
                                           faster_storage(Algorithm::stationary_a, shape, grid->shape()));
         for (const bool adjoint : {false, true})
           measure(writer, meter, grid, pair, columns, adjoint, arguments.method.repetitions);
@@ -138,7 +139,9 @@ ExitStatus compressed(Communicator& world, const CompressedArguments& arguments)
 Action define_compressed(Options& options) {
   const auto arguments = std::make_shared<CompressedArguments>();
   options.text("--matrix", arguments->matrix, "A", "The matrix")->required();
-  options.text("--compressed", arguments->compressed, "DIR", "What gridlops compress made of it")->required();
+  options.number("--tolerance", arguments->options.tolerance, "T", 0, "As gridlops compress has it [0.001]");
+  options.text("--row-positions", arguments->row_positions, "P", "The same");
+  options.text("--col-positions", arguments->col_positions, "P", "The same");
   options.numbers("--rhs", arguments->nrhs, "R[,...]", "Right-hand sides [1,4,16,64]");
   options.parsed(
       "--grid", [arguments](const std::string& text) { arguments->grid = parse_grid_shape(text); }, "PxQ",

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
 import program  # noqa: E402  (found by the line before)
 
@@ -218,6 +220,23 @@ def check_environment(suite):
         suite.check(sum(f"did you mean '{meant}'?" in line for line in run.warning_lines) == 1, "no suggestion of", meant, ":", run.errors)
 
 
+def check_compressed(suite):
+    """Products with a compressed matrix are those of the matrix, to the error that compression states."""
+    generator = np.random.default_rng(5)
+    low = generator.standard_normal((90, 4)) @ generator.standard_normal((4, 70)) + 1e-4 * generator.standard_normal((90, 70))
+    np.save(suite.folder / "A.npy", low)
+    np.save(suite.folder / "P.npy", generator.random((90, 2)))
+    run = suite.run("compressed", "--matrix", "A.npy", "--rhs", "1,5", "--tolerance", "1e-2", "--row-positions", "P.npy", "--grid", "2x1", *QUICK, ranks=2)
+    if suite.succeeded(run):
+        results = json.loads((suite.folder / "F.json").read_text(encoding="utf-8"))["results"]
+        suite.check([(result["nrhs"], result["adjoint"]) for result in results] == [(1, False), (1, True), (5, False), (5, True)], "results", results)
+        for result in results:
+            suite.check(0 < result["error"] <= result["allowed_error"] <= 1.001e-2 and result["times_smaller"] > 3, "error", result)
+            suite.check(result["times_faster"] == result["seconds_dense"] / result["seconds"] and result["seconds_to_compress"] > 0, "times", result)
+    run = suite.run("compressed", "--matrix", "A.npy", "--col-positions", "P.npy", *QUICK)
+    suite.check(run.status == 65 and "70 columns" in run.errors, "refusal of positions", run.errors)
+
+
 def check_refusals(suite):
     for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
         run = suite.run("matmul", "--rows", wrong, "--cols", "3")
@@ -240,6 +259,7 @@ def test(suite, _):
     check_kernels(suite)
     check_operators(suite)
     check_picture(suite)
+    check_compressed(suite)
     check_environment(suite)
     check_refusals(suite)
 
