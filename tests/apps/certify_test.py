@@ -55,6 +55,25 @@ def check_certified(suite):
             suite.check(all(0 <= column["contraction"] < 0.5 for column in report["columns"]), report["columns"])
 
 
+def check_shapes(suite):
+    """Ranks without rows or columns, a matrix of zeros, of one column and of none, huge numbers, and no right-hand sides."""
+    rng = np.random.default_rng(1)
+    for name, A, damp in (("zero", np.zeros((5, 4)), 0.3), ("small", rng.standard_normal((3, 2)) * (1 + 1j), 0.3), ("one", rng.standard_normal((30, 1)), 0.3),
+                          ("none", np.zeros((4, 0)), 0.3), ("huge", rng.standard_normal((20, 10)) * 1e200, 1e199)):
+        np.save(suite.folder / f"{name}.npy", A)
+        suite.succeeded(suite.run("compress", "--matrix", f"{name}.npy", "--output", f"shaped-{name}", "--tolerance", 1e-2))
+        size = max(np.abs(A).max(initial=0), 1e-30)
+        for ranks in (None, 4):
+            for nrhs in (2, 0):
+                B = rng.standard_normal((len(A), nrhs)).astype(A.dtype)
+                np.save(suite.folder / "shaped.npy", np.asfortranarray(B))
+                _, X, report = solve(suite, f"shaped-{name}", "--certify", f"{name}.npy", "--rhs", "shaped.npy", "--damp", damp, "--tolerance", 1e-10, ranks=ranks)
+                if X is not None:
+                    expected = damped_solution(A / size, B, damp / size) / size
+                    suite.close(X, expected, 1e-7 * np.abs(expected).max(initial=0), name, ranks, nrhs)
+                    suite.check(len(report["columns"]) == nrhs, report["columns"])
+
+
 def check_sweep(suite):
     """Each of several dampings is solved for the original."""
     folder, A = waves(suite, 130, 120)
@@ -232,6 +251,7 @@ def check_plans(suite):
 
 def test(suite, full):
     check_certified(suite)
+    check_shapes(suite)
     check_sweep(suite)
     check_refusal(suite)
     check_restart(suite)
