@@ -163,6 +163,12 @@ void CudaKernels<T>::reserve_narrow_gemm() const {
   environment_.widened.reserve(widened_elements * Index{sizeof(T)});
 }
 
+// Columns, as gemm() reads them.
+template <Scalar T>
+Index CudaKernels<T>::narrow_strip(Index rows) const {
+  return NarrowMatrix<T>::parts * rows;
+}
+
 template <Scalar T>
 void CudaKernels<T>::narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X,
                                  T beta, MatrixView<T> Y) const {

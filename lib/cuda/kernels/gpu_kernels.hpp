@@ -114,7 +114,7 @@ class CudaKernels final : public Kernels<T> {
   void gemm_batched(Index count, Op op_a, Op op_b, T alpha, MatrixBatch<const T> A, MatrixBatch<const T> B,
                     T beta, MatrixBatch<T> C) const override;
   void reserve_narrow_gemm() const override;
-  Index narrow_strip(Index rows) const override { return NarrowMatrix<T>::parts * rows; }
+  Index narrow_strip(Index rows) const override;
   void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                    MatrixView<T> Y) const override;
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override;
