@@ -50,8 +50,8 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
   }
   rows_.from_other = uploaded(from_cols);
   cols_.from_other = uploaded(from_rows);
-  for (Index i = 0; i < std::ssize(rows_.lines); ++i) fill(rows_.lines[at(i)], i, block, true);
-  for (Index j = 0; j < std::ssize(cols_.lines); ++j) fill(cols_.lines[at(j)], j, block, false);
+  fill(rows_, block, true);
+  fill(cols_, block, false);
 }
 
 /// The vectors of a side follow each other line by line, there precision by precision, and other line by
@@ -99,51 +99,61 @@ void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
   side.place = uploaded(inverse(lines.order));
 }
 
-/// Moves the vectors of line l, and the dense tiles of a row, into its memory. So tiles and lines together
-/// never take much more than the larger of both.
+/// Moves the vectors, and the dense tiles if by rows, into memory of the backend, line by line: what host
+/// memory they took is free before the next line takes its own.
 template <Scalar T>
-void CompressedBlock<T>::fill(Line& line, Index l, TiledBlock& block, bool by_rows) {
-  const auto for_each_tile = [&](auto&& work) {
+void CompressedBlock<T>::fill(Side& side, TiledBlock& block, bool by_rows) {
+  const auto for_each_tile = [&](Index l, auto&& work) {
     for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other)
       work(other, by_rows ? block.tile(l, other) : block.tile(other, l));
   };
-  Index bytes = 0;
-  for (const NarrowMatrix<T>& factor : line.factors) bytes += aligned(factor.bytes());
-  if (by_rows)
-    for_each_tile([&](Index, const StoredTile& tile) { bytes += tile.dense ? aligned(tile.bytes()) : 0; });
-  line.memory = Buffer<std::byte>(backend_, bytes);
-  // In host memory first: the backend's may be elsewhere.
-  std::vector<std::byte> arranged(at(bytes));
-  Index next = 0;
+  std::vector<Index> ends;
+  Index end = 0;
+  for (Index l = 0; l < std::ssize(side.lines); ++l) {
+    for (const NarrowMatrix<T>& factor : side.lines[at(l)].factors) end += aligned(factor.bytes());
+    if (by_rows)
+      for_each_tile(l, [&](Index, const StoredTile& tile) { end += tile.dense ? aligned(tile.bytes()) : 0; });
+    ends.push_back(end);
+  }
+  side.memory = Buffer<std::byte>(backend_, end);
   const Kernels<T>& kernels = backend_->template kernels<T>();
-  const auto put = [&](std::vector<std::byte>& stored, const NarrowMatrix<T>& of, Index count, Index first) {
-    put_narrow<T>({stored.data(), of.rows, count, of.precision}, kernels.narrow_strip(of.rows), first,
-                  of.cols, arranged.data() + next);
-    stored = {};
-  };
-  for (std::size_t p = 0; p < precisions; ++p) {
-    NarrowMatrix<T>& factor = line.factors[p];
-    factor.data = line.memory.data() + next;
-    Index first = 0;
-    for_each_tile([&](Index, StoredTile& tile) {
-      if (tile.dense) return;
-      put((by_rows ? tile.U : tile.V)[p], factor, tile.ranks[p], first);
-      first += tile.ranks[p];
-    });
-    next += aligned(factor.bytes());
+  std::byte* to = side.memory.data();
+  for (Index l = 0; l < std::ssize(side.lines); ++l) {
+    Line& line = side.lines[at(l)];
+    // In host memory first: the backend's may be elsewhere.
+    std::vector<std::byte> arranged(at(ends[at(l)] - (l == 0 ? 0 : ends[at(l - 1)])));
+    Index next = 0;
+    const auto put = [&](std::vector<std::byte>& stored, const NarrowMatrix<T>& of, Index count,
+                         Index first) {
+      put_narrow<T>({stored.data(), of.rows, count, of.precision}, kernels.narrow_strip(of.rows), first,
+                    of.cols, arranged.data() + next);
+      stored = {};
+    };
+    for (std::size_t p = 0; p < precisions; ++p) {
+      NarrowMatrix<T>& factor = line.factors[p];
+      factor.data = to + next;
+      Index first = 0;
+      for_each_tile(l, [&](Index, StoredTile& tile) {
+        if (tile.dense) return;
+        put((by_rows ? tile.U : tile.V)[p], factor, tile.ranks[p], first);
+        first += tile.ranks[p];
+      });
+      next += aligned(factor.bytes());
+    }
+    if (by_rows) {
+      for_each_tile(l, [&](Index j, StoredTile& tile) {
+        if (!tile.dense) return;
+        const NarrowMatrix<T> dense{to + next, tile.rows, tile.cols, *tile.dense};
+        put(tile.U[static_cast<std::size_t>(*tile.dense)], dense, tile.cols, 0);
+        next += aligned(dense.bytes());
+        elements_ += tile.rows * tile.cols;
+        line.dense.emplace_back(j, dense);
+        cols_.lines[at(j)].dense.emplace_back(l, dense);
+      });
+    }
+    backend_->upload(arranged.data(), to, next);
+    to += next;
   }
-  if (by_rows) {
-    for_each_tile([&](Index j, StoredTile& tile) {
-      if (!tile.dense) return;
-      const NarrowMatrix<T> dense{line.memory.data() + next, tile.rows, tile.cols, *tile.dense};
-      put(tile.U[static_cast<std::size_t>(*tile.dense)], dense, tile.cols, 0);
-      next += aligned(dense.bytes());
-      elements_ += tile.rows * tile.cols;
-      line.dense.emplace_back(j, dense);
-      cols_.lines[at(j)].dense.emplace_back(l, dense);
-    });
-  }
-  backend_->upload(arranged.data(), line.memory.data(), bytes);
 }
 
 template <Scalar T>
@@ -151,7 +161,7 @@ Index CompressedBlock<T>::bytes() const {
   Index sum = 0;
   for (const Side* side : {&rows_, &cols_}) {
     sum += Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
-    for (const Line& line : side->lines) sum += line.memory.size();
+    sum += side->memory.size();
   }
   return sum;
 }

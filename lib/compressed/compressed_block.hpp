@@ -53,16 +53,17 @@ class CompressedBlock {
  private:
   /// A row of tiles, or a column.
   struct Line {
-    Buffer<std::byte> memory{};                         // of the factors; in a row also of its dense tiles
-    Range range{};                                      // in the order of the tiles
-    Range vectors{};                                    // of the vectors of the side
-    std::array<NarrowMatrix<T>, precisions> factors{};  // the vectors of each precision
+    Range range{};                                           // in the order of the tiles
+    Range vectors{};                                         // of the vectors of the side
+    std::array<NarrowMatrix<T>, precisions> factors{};       // the vectors of each precision
     std::vector<std::pair<Index, NarrowMatrix<T>>> dense{};  // tiles, with the number of the other line
   };
   /// The rows, with the U, or the columns, with the V.
   struct Side {
     Index size = 0, vectors = 0;
     std::vector<Line> lines;
+    Buffer<std::byte>
+        memory{};  // of all factors; of the rows also of the dense tiles. Large pages need it in one
     Buffer<Index> order, place;  // of index k in the order of the tiles, and the inverse; empty if they agree
     Buffer<Index> from_other;    // for each vector of this side, its place on the other side
   };
@@ -71,7 +72,7 @@ class CompressedBlock {
   void set_up(Side& side, const TileLines& lines) const;
   using Places = std::vector<std::array<Index, precisions>>;  // of the first vector of a tile and precision
   Places number_vectors(Side& side, TiledBlock& block, bool by_rows);
-  void fill(Line& line, Index l, TiledBlock& block, bool by_rows);
+  void fill(Side& side, TiledBlock& block, bool by_rows);
   void move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
   std::shared_ptr<Backend> backend_;

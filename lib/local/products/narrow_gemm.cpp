@@ -57,8 +57,15 @@ class NarrowTiles {
     const Index whole = begin(k) + A_[k].cols / NarrowMatrix<T>::alignment * NarrowMatrix<T>::alignment;
     return std::min((col / depth() + 1) * depth(), fills_up_ && col < whole ? whole : ends_[k]);
   }
-  /// Tiles lie in the order of products.
-  Ahead<R> ahead(Index, Index) const { return {}; }
+  /// As columns of R: those of fewer bits are shorter.
+  Ahead<R> ahead(Index strip, Index col) const {
+    const std::size_t k = matrix_at(col);
+    const Index cols = std::min(end(col) - begin(k), A_[k].cols) - (col - begin(k));
+    const Index bytes = cols * height_ * bytes_of(A_[k].precision), of_column = height_ * Index{sizeof(R)};
+    return {{reinterpret_cast<const R*>(place(A_[k], strip, col - begin(k))), height_, 0},
+            0,
+            (bytes + of_column - 1) / of_column};
+  }
 
   Workspace<R> room() const { return Workspace<R>(height_ * depth()); }
   NarrowTile<R> tile(Index strip, Index col, const Workspace<R>& room) const {
@@ -80,6 +87,11 @@ class NarrowTiles {
     return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), col) - ends_.begin());
   }
   Index begin(std::size_t k) const { return k == 0 ? 0 : ends_[k - 1]; }
+
+  const std::byte* place(const NarrowMatrix<T>& matrix, Index strip, Index col) const {
+    const StripPlace place(strip, height_, rows_, matrix.cols);
+    return matrix.data + (place.begin + col * place.rows) * bytes_of(matrix.precision);
+  }
 
   /// The strip's rows of these columns, of which the matrix may have fewer.
   template <class Element>
