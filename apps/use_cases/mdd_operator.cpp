@@ -208,9 +208,15 @@ KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArgumen
       .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
       .exact = slices.exact};
   if (!arguments.independent) return G;
-  // Groups of one rank have the frequencies in their order.
+  // Groups of one rank have the frequencies in their order. Each is a problem in arrays, as the whole is.
+  std::vector<OperatorPtr<C>> alone;
+  for (const OperatorPtr<C>& slice : operators) {
+    const auto one = [&](Index traces) { return array_space(slice->domain().grid, {1, traces}, 0); };
+    alone.push_back(product<C>(identity<C>(one(arguments.ny), slice->range()),
+                               product<C>(slice, identity<C>(slice->domain(), one(arguments.nx)))));
+  }
   return {.A = G.on_arrays(G.A),
-          .compressed = operators,
+          .compressed = std::move(alone),
           .exact = slices.exact == nullptr ? nullptr : G.on_arrays(slices.exact)};
 }
 
