@@ -36,7 +36,7 @@ Widths adjoint_widths(Index columns, const AdjointTable& kernels) {
 }
 
 /// The order of the elements of a matrix whose rows meet the columns of tiles: block after block of `depth`
-/// rows; in a block, group after group of its columns; in a group, row after row.
+/// rows, a power of two; in a block, group after group of its columns; in a group, row after row.
 class GroupedColumns {
  public:
   GroupedColumns(Index rows, Index depth, Widths widths)
@@ -55,7 +55,7 @@ class GroupedColumns {
   }
   /// Where the group begins in the rows of a block from `row` on.
   Index place(Index row, Index group) const {
-    const Index block = row / depth_ * depth_;
+    const Index block = row & -depth_;
     return block * columns() + begin(group) * std::min(depth_, rows_ - block) + (row - block) * width(group);
   }
 
