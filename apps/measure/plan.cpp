@@ -161,11 +161,16 @@ PlannedTraffic traffic_of(const Plan& plan) {
   return traffic;
 }
 
+bool is_of_compressed(const Plan& plan) { return std::isnan(plan.seconds); }
+std::string_view storage_of(const Plan& plan) {
+  return is_of_compressed(plan) ? "tiles" : name_of(plan.iteration.storage);
+}
+
 Json json_of(const Plan& plan, const PlannedTraffic& traffic) {
   return {{"ranks", plan.grid.size()},
           {"grid", {plan.grid.rows, plan.grid.cols}},
           {"algorithm", name_of(plan.iteration.algorithm)},
-          {"storage", name_of(plan.iteration.storage)},
+          {"storage", storage_of(plan)},
           {"one_pass", plan.iteration.one_pass},
           {"batch", plan.batch},
           {"memory_bytes", plan.memory},
@@ -183,15 +188,13 @@ std::string title() {
 
 std::string row_of(const Plan& plan, const PlannedTraffic& traffic, double efficiency) {
   const auto known = [&](double number, int digits) {
-    return std::isnan(plan.seconds) ? std::string("-") : fmt::format("{:.{}f}", number, digits);
+    return is_of_compressed(plan) ? std::string("-") : fmt::format("{:.{}f}", number, digits);
   };
-  const bool is_compressed = std::isnan(plan.seconds);
   return fmt::format("{:>6} {:>9} {:<12} {:<7} {:>6} {:>10} {:>10} {:>8} {:>12} {:>12} {:>10}\n",
                      plan.grid.size(), fmt::format("{}x{}", plan.grid.rows, plan.grid.cols),
-                     name_of(plan.iteration.algorithm),
-                     is_compressed ? "tiles" : name_of(plan.iteration.storage), plan.batch,
-                     bytes_text(plan.memory), bytes_text(traffic.most_bytes), traffic.messages,
-                     known(1e3 * plan.seconds, 3), known(plan.all_seconds, 3), known(efficiency, 2));
+                     name_of(plan.iteration.algorithm), storage_of(plan), plan.batch, bytes_text(plan.memory),
+                     bytes_text(traffic.most_bytes), traffic.messages, known(1e3 * plan.seconds, 3),
+                     known(plan.all_seconds, 3), known(efficiency, 2));
 }
 
 /// The table, and the same data as JSON.

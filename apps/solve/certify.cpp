@@ -11,6 +11,7 @@
 
 #include "gridlops/base/random.hpp"
 #include "measure/memory_plan.hpp"
+#include "solve/known_errors.hpp"
 
 namespace gridlops::program {
 
@@ -157,9 +158,7 @@ std::string verdicts_text(const SolveTask& task, const CompressedSolve& solved,
         task.arguments.certify, solved.refined->products_with_A, solved.refined->products_with_approximation,
         matrix, solved.matrix.error);
   }
-  double largest = 0;
-  for (std::size_t j = 0; j < solved.bounds.size(); ++j)
-    largest = std::max(largest, solved.bounds[j] == 0 ? 0 : solved.bounds[j] / norms[j]);
+  const double largest = largest_relative(solved.bounds, norms);
   const std::string away =
       solved.bounds.empty() || !std::isfinite(largest)
           ? fmt::format("which differs from it by {:.2g} of its norm", solved.matrix.error)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace gridlops::program {
@@ -33,17 +34,19 @@ std::string obstacle(const SolveArguments& arguments, const ProductShape& shape,
 }  // namespace
 
 ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,
-                           const ProductShape& shape, const std::function<double(Solver)>& seconds) {
+                           const ProductShape& shape,
+                           const std::function<std::optional<double>(Solver)>& seconds) {
   for (const Solver solver : {Solver::cgls, Solver::block_cgls})
     if (saved_fact(saved, "--solver") == name_of(solver)) return {solver, "the run that goes on has it"};
   const Index batch = arguments.options.batch, at_once = batch > 0 ? std::min(batch, shape.nrhs) : shape.nrhs;
   if (std::string reason = obstacle(arguments, shape, at_once); !reason.empty())
     return {Solver::cgls, std::move(reason)};
-  return {
-      Solver::block_cgls,
-      fmt::format("{} right-hand sides can share a space; the model predicts {:.2g} s for an iteration, and "
-                  "{:.2g} s for one of cgls",
-                  at_once, seconds(Solver::block_cgls), seconds(Solver::cgls))};
+  std::string why = fmt::format("{} right-hand sides can share a space", at_once);
+  const std::optional<double> block = seconds(Solver::block_cgls), single = seconds(Solver::cgls);
+  if (block && single)
+    why += fmt::format("; the model predicts {:.2g} s for an iteration, and {:.2g} s for one of cgls", *block,
+                       *single);
+  return {Solver::block_cgls, std::move(why)};
 }
 
 }  // namespace gridlops::program

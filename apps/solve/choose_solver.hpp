@@ -16,8 +16,10 @@ struct ChosenSolver {
 
 /// What --solver auto stands for, cgls or block-cgls, by what is known before anything is read. Not
 /// collective; ranks with the same arguments choose alike. saved: of the run that a restart continues;
-/// shape: of the products; seconds: of an iteration of a solver by the model of the machine.
+/// shape: of the products; seconds: of an iteration of a solver by the model of the machine; none: it has
+/// none.
 ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,
-                           const ProductShape& shape, const std::function<double(Solver)>& seconds);
+                           const ProductShape& shape,
+                           const std::function<std::optional<double>(Solver)>& seconds);
 
 }  // namespace gridlops::program

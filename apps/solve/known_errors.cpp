@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/solve/spectrum.hpp"
@@ -24,13 +25,23 @@ double sigma_min_of(const SolveArguments& arguments, const LinearOperator<T>& A)
   return std::isnan(probable) ? 0 : probable;
 }
 
-std::string error_text(const SolveTask& task, double sigma_min, const std::vector<double>& bounds,
-                       const std::vector<double>& norms) {
+double largest_relative(const std::vector<double>& bounds, const std::vector<double>& norms) {
   double largest = 0;
   for (std::size_t j = 0; j < bounds.size(); ++j) {
     const double relative = bounds[j] == 0 ? 0 : bounds[j] / norms[j];
-    if (!std::isfinite(relative)) return fmt::format("error: nothing bounds that of column {}\n", j);
-    largest = std::max(largest, relative);
+    largest = std::isfinite(relative) ? std::max(largest, relative) : std::numeric_limits<double>::infinity();
+    if (std::isinf(largest)) break;
+  }
+  return largest;
+}
+
+std::string error_text(const SolveTask& task, double sigma_min, const std::vector<double>& bounds,
+                       const std::vector<double>& norms) {
+  const double largest = largest_relative(bounds, norms);
+  if (std::isinf(largest)) {
+    std::size_t j = 0;
+    while (std::isfinite(largest_relative({bounds[j]}, {norms[j]}))) ++j;
+    return fmt::format("error: nothing bounds that of column {}\n", j);
   }
   if (!task.arguments.probable_sigma_min)
     return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);

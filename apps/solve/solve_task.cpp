@@ -169,13 +169,15 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   const MachineModel model = model_of(machine, *ranks.comm);
   std::string why_solver;
   if (given.chooses_solver) {
-    const ChosenSolver chosen = choose_solver(given, saved, shape, [&](Solver solver) {
-      SolveArguments with = given;
-      with.solver = solver;
-      const GridShape grid = grid_for(with, compressed.get(), saved, shape, model, world.size());
-      return iteration_seconds(plan_iteration(request_of(with, inputs.is_compressed), shape, grid, model),
-                               grid, model);
-    });
+    const ChosenSolver chosen =
+        choose_solver(given, saved, shape, [&](Solver solver) -> std::optional<double> {
+          if (inputs.is_compressed) return {};  // no model knows
+          SolveArguments with = given;
+          with.solver = solver;
+          const GridShape grid = grid_for(with, compressed.get(), saved, shape, model, world.size());
+          return iteration_seconds(plan_iteration(request_of(with, inputs.is_compressed), shape, grid, model),
+                                   grid, model);
+        });
     given.solver = chosen.solver;
     why_solver = chosen.why;
   }

@@ -42,9 +42,10 @@ class IndependentFrequencies {
     };
     SolveBytes bytes;
     for (const OperatorPtr<T>& A : compressed_) {
-      const Index before = bytes.operators;
-      bytes = of(A);
-      bytes.operators += before;
+      const SolveBytes one = of(A);
+      bytes.operators += one.operators;
+      bytes.vectors = std::max(bytes.vectors, one.vectors);
+      bytes.products = std::max(bytes.products, one.products);
     }
     if (own_.size > 0 && compressed_.empty()) {
       const Space kernel = slice_space();

@@ -24,7 +24,7 @@ namespace {
 /// Inverts data by solve(data, model). Unless they are the user's own, `makes_data` makes them of the model.
 /// save(name, X, is_data) keeps a result.
 template <Scalar T, class Solve, class Save>
-void invert(UseCase& run, const LinearOperator<T>& A, const LinearOperator<T>& makes_data, bool has_own_data,
+void invert(UseCase& run, const LinearOperator<T>& A, OperatorPtr<T> makes_data, bool has_own_data,
             DistMatrix<T>& model, DistMatrix<T>& data, Solve&& solve, Save&& save) {
   const auto note = [&](const char* name, DistMatrix<T>& X, bool is_data) {
     run.figure(std::string("norm of ") + name, frobenius_norm<T>(X));
@@ -34,7 +34,8 @@ void invert(UseCase& run, const LinearOperator<T>& A, const LinearOperator<T>& m
     run.figure("norm of data", frobenius_norm<T>(data));
   } else {
     note("model", model, false);
-    makes_data.apply(1, model, 0, data);
+    makes_data->apply(1, model, 0, data);
+    makes_data = nullptr;
     note("data", data, true);
   }
   A.apply_adjoint(1, data, 0, model);
@@ -72,15 +73,15 @@ class Mdd {
   void invert_in_time() {
     run_.note_kernel(scalar_type_of<C>);
     const OperatorPtr<R> A = multidimensional_convolution<R>(G_.on_arrays(G_.A), times_);
-    const OperatorPtr<R> makes_data =
-        G_.exact == nullptr ? A : multidimensional_convolution<R>(G_.on_arrays(G_.exact), times_);
     if (run_.plan({.solve = solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources),
                    .arrays = bytes_of<R>(A->domain()) + bytes_of<R>(A->range()),
                    .otherwise = G_.bytes_at_reading}))
       return;
     DistMatrix<R> given = given_traces(), other = others<R>(*A);
     invert<R>(
-        run_, *A, *makes_data, own_, own_ ? other : given, own_ ? given : other,
+        run_, *A,
+        G_.exact == nullptr ? A : multidimensional_convolution<R>(G_.on_arrays(G_.take_exact()), times_),
+        own_, own_ ? other : given, own_ ? given : other,
         [&](const DistMatrix<R>& B, DistMatrix<R>& X) {
           run_.solve({A->rows(), A->cols(), B.cols(), scalar_type_of<R>}, [&](const SolveOptions& options) {
             return solve_weighted<R>(arguments_.common.solver, A, nullptr, weights_, B, X, options);
@@ -106,7 +107,7 @@ class Mdd {
     release_scratch(*run_.grid());  // of the transform
     DistMatrix<C> other = others<C>(*A);
     invert<C>(
-        run_, *A, *G_.makes_data(), own_, own_ ? other : given, own_ ? given : other,
+        run_, *A, G_.take_exact(), own_, own_ ? other : given, own_ ? given : other,
         [&](const DistMatrix<C>& B, DistMatrix<C>& X) {
           if (frequencies) return solve_alone(*frequencies, B, X);
           run_.solve(
@@ -139,9 +140,10 @@ class Mdd {
       transform = std::max(
           {transform, of_data + models_.bytes(columns), own_ ? 0 : of_models + data_.bytes(columns)});
     // Frequencies that are solved alone also have a packed slice, during the solve.
-    const Index kernel = arguments_.independent && !arguments_.compress
-                             ? kernel_.local_rows() * static_cast<Index>(sizeof(C))
-                             : solve.operators;
+    Index kernel = arguments_.independent && !arguments_.compress
+                       ? kernel_.local_rows() * static_cast<Index>(sizeof(C))
+                       : solve.operators;
+    if (G_.exact != nullptr) kernel += G_.exact->kept_bytes(Partition::with_sizes({columns}));
     return {.solve = solve,
             .arrays = of_models + of_data,
             .otherwise = std::max(G_.bytes_at_reading, kernel + transform)};

@@ -194,6 +194,19 @@ void note_compression(UseCase& run, const SliceGroups& groups,
 }
 
 template <Scalar R>
+Index bytes_at_compressing(const MddArguments& arguments, const Space& kernel, const SliceGroups& groups,
+                           const std::vector<OperatorPtr<std::complex<R>>>& compressed) {
+  using C = std::complex<R>;
+  Index bytes = 0;
+  for (const OperatorPtr<C>& slice : compressed) bytes += slice->kept_bytes(Partition());
+  const std::vector<DistMatrix<C>> slices = planned_slices<C>(groups, arguments);
+  Index whole = 0;
+  for (const DistMatrix<C>& slice : slices) whole += bytes_of(slice);
+  const Index read = bytes_at_reading_slices<R>(arguments, kernel, groups, slices);
+  return bytes + (arguments.kernel_is_complex ? read - whole : read);
+}
+
+template <Scalar R>
 KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArguments& arguments,
                                                   const Space& kernel, double scale) {
   using C = std::complex<R>;
@@ -206,7 +219,8 @@ KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArgumen
       .A = grouped_slices<C>(groups, operators),
       .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
       .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
-      .exact = slices.exact};
+      .exact = slices.exact,
+      .bytes_at_reading = bytes_at_compressing<R>(arguments, kernel, groups, operators)};
   if (!arguments.independent) return G;
   // Groups of one rank have the frequencies in their order. Each is a problem in arrays, as the whole is.
   std::vector<OperatorPtr<C>> alone;
@@ -217,7 +231,8 @@ KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArgumen
   }
   return {.A = G.on_arrays(G.A),
           .compressed = std::move(alone),
-          .exact = slices.exact == nullptr ? nullptr : G.on_arrays(slices.exact)};
+          .exact = slices.exact == nullptr ? nullptr : G.on_arrays(slices.exact),
+          .bytes_at_reading = G.bytes_at_reading};
 }
 
 template <Scalar R>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <utility>
 #include <vector>
 
 #include "gridlops/dist/dist_matrix.hpp"
@@ -23,7 +24,8 @@ struct KernelOperator {
   bool one_pass_pays = true;   ///< with up to four right-hand sides
   Index bytes_at_reading = 0;  ///< what this rank takes at most while it reads or makes the kernel
 
-  const OperatorPtr<C>& makes_data() const { return exact == nullptr ? A : exact; }
+  /// What makes generated data, which nothing else needs.
+  OperatorPtr<C> take_exact() { return exact == nullptr ? A : std::exchange(exact, nullptr); }
   OperatorPtr<C> on_arrays(const OperatorPtr<C>& kernel) const {
     return models == nullptr ? kernel : product(adjoint(data), product(kernel, models));
   }

@@ -168,10 +168,12 @@ class ModelledKernels final : public Kernels<T> {
   Index narrow_strip(Index rows) const override { return host_.narrow_strip(rows); }
   void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                    MatrixView<T> Y) const override {
-    for (const NarrowMatrix<T>& matrix : A)
-      queue_.add(
-          product_flops<T>(matrix.rows, matrix.cols, X.cols),
-          static_cast<double>(matrix.bytes()) + bytes_of<T>(X.size() + (beta == T(0) ? 1 : 2) * Y.size()));
+    double flops = 0, bytes = bytes_of<T>(X.size() + (beta == T(0) ? 1 : 2) * Y.size());
+    for (const NarrowMatrix<T>& matrix : A) {
+      flops += product_flops<T>(matrix.rows, matrix.cols, X.cols);
+      bytes += static_cast<double>(matrix.bytes());
+    }
+    queue_.add(flops, bytes);
     host_.narrow_gemm(op, alpha, A, X, beta, Y);
   }
   void copy(MatrixView<const T> X, MatrixView<T> Y) const override {

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "comm/scratch.hpp"
 #include "compressed/tile_tables.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/local/backend.hpp"
@@ -17,6 +19,9 @@ namespace gridlops {
 struct SavedCompressed::Tables {
   std::string directory;
   TileTables of_tiles{};
+  /// What ranks of a row, or of a column, of some grid take, by their range: they are asked for again and
+  /// again.
+  std::map<std::pair<Index, Index>, KeptLines> rows{}, cols{};
 };
 
 namespace {
@@ -43,8 +48,11 @@ TileTables read_alone(Communicator& comm, const std::string& directory) {
 TileTables read_from(Communicator& comm, const std::string& directory) {
   TileTables tables = read_alone(comm, directory);
   const MatrixHeader& header = tables.header;
-  const KeptLines rows = keep(tables.row_order, tables.row_sizes, {}, header.rows, directory),
-                  cols = keep(tables.col_order, tables.col_sizes, {}, header.cols, directory);
+  KeptLines rows, cols;
+  attempt(comm, [&] {
+    rows = keep(tables.row_order, tables.row_sizes, {}, header.rows, directory);
+    cols = keep(tables.col_order, tables.col_sizes, {}, header.cols, directory);
+  });
   const Index parts = parts_of(header.type);
   for (std::size_t t = 0; t < tables.tiles.size(); ++t) {
     const TileEntry& tile = tables.tiles[t];
@@ -124,12 +132,17 @@ Index SavedCompressed::bytes_of_rank(GridShape shape, int row, int col, Index co
   const MatrixHeader& header = tables.header;
   const ProcessGrid grid(shape, make_host_backend());  // has no ranks here
   const Layout layout = matrix_layout(Algorithm::stationary_a, grid, header.rows, header.cols);
-  const auto kept = [&](const auto& order, const auto& sizes, Range range, Index count) {
-    return keep(order, sizes, range, count, tables_->directory);
+  const auto kept = [&](auto& known, const auto& order, const auto& sizes, Range range,
+                        Index count) -> const KeptLines& {
+    const auto [place, is_new] = known.try_emplace({range.begin, range.size});
+    if (is_new) place->second = keep(order, sizes, range, count, tables_->directory);
+    return place->second;
   };
   return BlockBytes(tables,
-                    kept(tables.row_order, tables.row_sizes, layout.row_range(grid, row, col), header.rows),
-                    kept(tables.col_order, tables.col_sizes, layout.col_range(grid, row, col), header.cols))
+                    kept(tables_->rows, tables.row_order, tables.row_sizes, layout.row_range(grid, row, col),
+                         header.rows),
+                    kept(tables_->cols, tables.col_order, tables.col_sizes, layout.col_range(grid, row, col),
+                         header.cols))
       .with_scratch(columns);
 }
 

@@ -62,17 +62,16 @@ struct RangeBasis {
   double rest_squared = 0;
 };
 
-/// Adds vectors until the rest is at most `small`, or there are `most`. all = ‖A‖_F². As the rest is
-/// orthogonal to Q, ‖A‖² − ‖B‖² is its squared norm; where that would lose its digits, the rest itself is
-/// computed.
+/// Adds vectors until the rest is at most `small`, or there are `most`. all = ‖A‖_F². The rest itself is
+/// multiplied, and its norm computed: where A's range is exhausted, new vectors are noise, and ‖A‖² − ‖B‖²
+/// would count once more what older ones hold.
 template <class S>
 RangeBasis<S> find_range(MatrixView<const S> A, double all, double small, Index most) {
   constexpr Index together = 16;
-  const bool subtracts = small > 1e-12 * all;
   RangeBasis<S> range{Block<S>(A.rows, most), Block<S>(A.cols, most), 0, all};
-  Block<S> rest(subtracts ? 0 : A.rows, A.cols), random(A.cols, together), projected(most, together);
-  for (Index j = 0; j < A.cols && !subtracts; ++j) std::copy_n(A.column(j), A.rows, rest.view().column(j));
-  const MatrixView<const S> R = subtracts ? A : std::as_const(rest).view();
+  Block<S> rest(A.rows, A.cols), random(A.cols, together), projected(most, together);
+  for (Index j = 0; j < A.cols; ++j) std::copy_n(A.column(j), A.rows, rest.view().column(j));
+  const MatrixView<const S> R = std::as_const(rest).view();
   while (range.rest_squared > small && range.rank < most) {
     const Index count = std::min(together, most - range.rank);
     const Range before{0, range.rank}, added{range.rank, count};
@@ -87,13 +86,9 @@ RangeBasis<S> find_range(MatrixView<const S> A, double all, double small, Index 
     gemm<S>(Op::none, Op::none, S(-1), all_Q.col_block(before), P, S(1), Q);
     lapack::orthonormalise(Q);
     gemm<S>(Op::adjoint, Op::none, S(1), R, Q, S(0), B);
+    gemm<S>(Op::none, Op::adjoint, S(-1), Q, B, S(1), rest.view());
     range.rank += count;
-    if (subtracts) {
-      range.rest_squared -= norm_squared(MatrixView<const S>(B));
-    } else {
-      gemm<S>(Op::none, Op::adjoint, S(-1), Q, B, S(1), rest.view());
-      range.rest_squared = norm_squared(R);
-    }
+    range.rest_squared = norm_squared(R);
   }
   return range;
 }

@@ -35,17 +35,17 @@ Index count_in(const Manifest& manifest, const std::string& directory, const cha
   return count;
 }
 
-/// A number of the tables that counts something, or -1 for nothing.
-Index count_of(double number, const std::string& directory) {
+/// A number of the tables that counts something; least: 0, or -1 for nothing.
+Index count_of(double number, const std::string& directory, double least = 0) {
   constexpr double most = 0x1p53;
-  require<InputError>(-1 <= number && number <= most && number == std::floor(number), directory,
+  require<InputError>(least <= number && number <= most && number == std::floor(number), directory,
                       ": the table of its tiles has the number ", number);
   return static_cast<Index>(number);
 }
 
 TileEntry entry_from(const double* next, const std::string& directory) {
   TileEntry entry;
-  const Index dense = count_of(*next, directory);
+  const Index dense = count_of(*next, directory, -1);
   require<InputError>(dense < Index{precisions}, directory, ": a tile has the precision number ", dense);
   if (dense >= 0) entry.dense = static_cast<Precision>(dense);
   for (Index& rank : entry.ranks) rank = count_of(*++next, directory);
@@ -88,6 +88,14 @@ TileTables read_tables(const CheckpointReader& reader, const std::string& direct
       directory, ": the table of its tiles has ", numbers.size(), " numbers");
   for (std::size_t t = 0; t < numbers.size(); t += TileEntry::numbers)
     tables.tiles.push_back(entry_from(&numbers[t], directory));
+  const std::size_t in_a_row = tables.col_sizes.size();
+  for (std::size_t t = 0; t < tables.tiles.size(); ++t) {
+    const Index rows = count_of(tables.row_sizes[t / in_a_row], directory),
+                cols = count_of(tables.col_sizes[t % in_a_row], directory);
+    for (const Index rank : tables.tiles[t].ranks)
+      require<InputError>(rank <= std::min(rows, cols), directory, ": a tile of ", rows, " x ", cols, " has ",
+                          rank, " vectors");
+  }
   const MatrixHeader& header = tables.header;
   tables.report = {.norm = figures[0],
                    .error = figures[1],

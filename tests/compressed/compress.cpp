@@ -155,6 +155,20 @@ TEMPLATE_LIST_TEST_CASE("Tiles are stored in the cheapest way", "[compressed]", 
         [](Index i, Index j) { return counter_random<T>(1, i, 0) * counter_random<T>(2, j, 0); }, options);
     CHECK((one.dense_tiles == 0 && one.empty_tiles == 0));
     CHECK(one.bytes < one.dense_bytes / 4);
+    // A range that is exhausted within a block of random vectors.
+    for (const bool has_few_rows : {false, true}) {
+      const CompressionReport few =
+          check<T>(grid, 256, 256,
+                   [&](Index i, Index j) {
+                     T sum(0);
+                     for (Index k = 0; k < 20; ++k)
+                       sum += has_few_rows ? (i % 128 == k ? counter_random<T>(7, i, j) : T(0))
+                                           : counter_random<T>(8, i, k) * counter_random<T>(9, j, k);
+                     return sum;
+                   },
+                   {.tolerance = 1e-3, .tile = 300});
+      CHECK(few.dense_tiles == 0);
+    }
     // Random numbers have no low rank; in bfloat16 their error is 1.7e-3, so float32 it is.
     const CompressionReport noise = check<T>(grid, size, size, random_elements<T>(5), options);
     CHECK(noise.dense_tiles == blocks);

@@ -48,6 +48,9 @@ template <Scalar T>
 GRIDLOPS_EXPORT SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps = 30,
                                                   std::uint64_t seed = 1);
 
+/// The usual probability of a wrong probable_sigma_min().
+inline constexpr double sketch_failure = 1e-9;
+
 /// The rows of the sketch of a matrix with so many columns.
 constexpr Index sketch_rows(Index cols) { return 4 * cols; }
 
@@ -66,7 +69,7 @@ constexpr Index sketch_rows(Index cols) { return 4 * cols; }
 /// Throws UsageError, on all ranks, if A has fewer rows than the sketch would have, or unless 0 < failure <
 /// 1, and OutOfMemory on all.
 template <Scalar T>
-GRIDLOPS_EXPORT double probable_sigma_min(const LinearOperator<T>& A, double failure = 1e-9,
+GRIDLOPS_EXPORT double probable_sigma_min(const LinearOperator<T>& A, double failure = sketch_failure,
                                           std::uint64_t seed = 1);
 
 }  // namespace gridlops

@@ -186,7 +186,9 @@ void CudaKernels<T>::narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>
   for (const NarrowMatrix<T>& matrix : A) {
     if (matrix.precision == own_precision<T>) {
       multiply({reinterpret_cast<const T*>(matrix.data), matrix.rows, matrix.cols});
-    } else if (matrix.numbers() > 0) {
+    } else if (matrix.rows == 0) {
+      multiply({nullptr, 0, matrix.cols});
+    } else if (matrix.cols > 0) {
       const Index at_once = std::clamp<Index>(widened_elements / matrix.rows, 1, matrix.cols);
       auto* const wide =
           static_cast<T*>(environment_.widened.reserve(matrix.rows * at_once * Index{sizeof(T)}));

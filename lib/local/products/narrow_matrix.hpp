@@ -46,6 +46,7 @@ struct NarrowMatrix {
 
   constexpr Index numbers() const { return parts * rows * cols; }
   constexpr Index bytes() const { return numbers() * bytes_of(precision); }
+  /// Of a matrix in columns.
   constexpr NarrowMatrix columns(Range range) const {
     return {data + range.begin * rows * parts * bytes_of(precision), rows, range.size, precision};
   }
@@ -56,7 +57,7 @@ struct NarrowMatrix {
 template <Scalar T>
 void narrow(MatrixView<const T> A, Precision precision, std::byte* to);
 
-/// Copies A, which is in host memory, to the elements of T. Exact.
+/// Copies A, which is in host memory, in columns, to the elements of T. Exact.
 template <Scalar T>
 void widen(const NarrowMatrix<T>& A, T* to);
 

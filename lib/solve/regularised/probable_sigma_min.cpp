@@ -33,7 +33,11 @@ std::vector<Accumulator<T>> sketch_on_root(const LinearOperator<T>& A, std::uint
     const Index count = std::min(group, rows - first);
     DistMatrix<T> Y = allocate_matrix<T>(grid, A.range().layout(count)),
                   Z = allocate_matrix<T>(grid, A.domain().layout(count));
-    Y.fill([=](Index i, Index j) { return counter_uniform(seed, i, first + j) < 0 ? T(-1) : T(1); });
+    // Not the numbers that callers may have made A of.
+    constexpr std::uint64_t own_stream = 0x736b657463680000;
+    Y.fill([=](Index i, Index j) {
+      return counter_uniform(seed ^ own_stream, first + j, i) < 0 ? T(-1) : T(1);
+    });
     A.apply_adjoint(T(1), Y, T(0), Z);
     for (const T element : gather(Z, 0)) sketch.push_back(Accumulator<T>(element));
   }

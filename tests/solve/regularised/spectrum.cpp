@@ -239,6 +239,23 @@ TEST_CASE("What a sketch finds is not above the smallest singular value, whateve
   CHECK(above_half > 50);
 }
 
+TEMPLATE_LIST_TEST_CASE("A sketch has random numbers of its own", "", Scalars) {
+  using T = TestType;
+  const auto grid = compact_grids().front();
+  for (const std::uint64_t seed : {1, 8}) {
+    const auto element = random_elements<T>(seed);
+    const double found =
+        probable_sigma_min(*dense_operator(grid, Algorithm::summa, 1000, 10, element), sketch_failure, seed);
+    double shortest = std::numeric_limits<double>::infinity();  // no singular value is above all columns
+    for (Index j = 0; j < 10; ++j) {
+      double sum = 0;
+      for (Index i = 0; i < 1000; ++i) sum += std::norm(static_cast<Accumulator<T>>(element(i, j)));
+      shortest = std::min(shortest, std::sqrt(sum));
+    }
+    CHECK(found <= shortest);
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("A singular value that rounding hides, or that is none, is not found", "", Scalars) {
   using T = TestType;
   for (const auto& grid : compact_grids()) {
