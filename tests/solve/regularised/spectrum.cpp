@@ -242,7 +242,7 @@ TEST_CASE("What a sketch finds is not above the smallest singular value, whateve
 TEMPLATE_LIST_TEST_CASE("A sketch has random numbers of its own", "", Scalars) {
   using T = TestType;
   const auto grid = compact_grids().front();
-  for (const std::uint64_t seed : {1, 8}) {
+  for (const std::uint64_t seed : {1u, 8u}) {
     const auto element = random_elements<T>(seed);
     const double found =
         probable_sigma_min(*dense_operator(grid, Algorithm::summa, 1000, 10, element), sketch_failure, seed);
