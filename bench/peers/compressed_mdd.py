@@ -3,7 +3,7 @@
 """Inverts a deconvolution of three-dimensional waves with the kernel and with compressed kernels: memory, time, and errors.
 
 compressed_mdd.py BUILD [--ranks 2] [--stations 1024] [--highest 40] [--step 2] [--sources 64] [--iterations 30]
-                  [--tolerances 1e-2,1e-3] [--keep DIR] [WORD…]
+                  [--tolerances 1e-2,1e-3,1e-4] [--keep DIR] [WORD…]
 
 The kernel has the frequencies 0, STEP, 2 STEP, … HIGHEST Hz of `gridlops make-problem --kind waves`, seen from as many stations;
 frequency 0 is zero. The models are impulses at some of the stations, the virtual sources, and the data those of the kernel
@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--step", type=float, default=2)
     parser.add_argument("--sources", type=int, default=64)
     parser.add_argument("--iterations", type=int, default=30)
-    parser.add_argument("--tolerances", type=lambda text: text.split(","), default=["1e-2", "1e-3"])
+    parser.add_argument("--tolerances", type=lambda text: text.split(","), default=["1e-2", "1e-3", "1e-4"])
     parser.add_argument("--keep", type=Path)
     asked, words = parser.parse_known_args()
     launch = Path(__file__).resolve().parents[2] / "tests/support/launch"
