@@ -25,24 +25,25 @@ double sigma_min_of(const SolveArguments& arguments, const LinearOperator<T>& A)
   return std::isnan(probable) ? 0 : probable;
 }
 
+namespace {
+double relative(double bound, double norm) { return bound == 0 ? 0 : bound / norm; }
+}  // namespace
+
 double largest_relative(const std::vector<double>& bounds, const std::vector<double>& norms) {
   double largest = 0;
   for (std::size_t j = 0; j < bounds.size(); ++j) {
-    const double relative = bounds[j] == 0 ? 0 : bounds[j] / norms[j];
-    largest = std::isfinite(relative) ? std::max(largest, relative) : std::numeric_limits<double>::infinity();
-    if (std::isinf(largest)) break;
+    if (!std::isfinite(relative(bounds[j], norms[j]))) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, relative(bounds[j], norms[j]));
   }
   return largest;
 }
 
 std::string error_text(const SolveTask& task, double sigma_min, const std::vector<double>& bounds,
                        const std::vector<double>& norms) {
+  for (std::size_t j = 0; j < bounds.size(); ++j)
+    if (!std::isfinite(relative(bounds[j], norms[j])))
+      return fmt::format("error: nothing bounds that of column {}\n", j);
   const double largest = largest_relative(bounds, norms);
-  if (std::isinf(largest)) {
-    std::size_t j = 0;
-    while (std::isfinite(largest_relative({bounds[j]}, {norms[j]}))) ++j;
-    return fmt::format("error: nothing bounds that of column {}\n", j);
-  }
   if (!task.arguments.probable_sigma_min)
     return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);
   return fmt::format(

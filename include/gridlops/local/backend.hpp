@@ -92,8 +92,8 @@ class Kernels {
   /// The real rows of the strips by which narrow_gemm() reads matrices of this many rows (NarrowMatrix).
   virtual Index narrow_strip(Index rows) const = 0;
   /// Y ← α op(A) X + β Y for matrices A of the same rows, side by side, whose numbers are stored in fewer
-  /// bytes than those of T. Where X or Y has a row for each column of A, those of the next matrix begin at the
-  /// next multiple of NarrowMatrix::alignment; rows in between may hold anything. Its memory has been
+  /// bytes than those of T. Where X or Y has a row for each column of A, those of the next matrix begin at
+  /// the next multiple of NarrowMatrix::alignment; rows in between may hold anything. Its memory has been
   /// reserved.
   virtual void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<const T> X, T beta,
                            MatrixView<T> Y) const = 0;
