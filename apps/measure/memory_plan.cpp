@@ -30,7 +30,7 @@ class RankPlan {
   MemoryRow bytes() const {
     const ProductShape& shape = plan_.shape;
     MemoryRow r{};
-    r[matrix] = plan_.compressed_bytes ? plan_.compressed_bytes(row_, col_) : block(plan_.matrix);
+    r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block(plan_.matrix);
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
     r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1) +
                   block(plan_.domain.layout(plan_.rest));

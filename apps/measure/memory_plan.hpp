@@ -23,8 +23,8 @@ struct PlannedSolve {
   bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
        guarded = false;
   Layout matrix;
-  /// Of the matrix, with the scratch memory of its tiles, if it is compressed; else empty.
-  std::function<Index(int row, int col)> compressed_bytes{};
+  /// Of the matrix, with the scratch memory of its tiles, if it is compressed or on disks; else empty.
+  std::function<Index(int row, int col)> tile_bytes{};
   Space product_range;  ///< of the matrix as an operator
   Space range, domain;  ///< of the solver's operator, which may also redistribute
   Storage storage = Storage::columns;

@@ -74,7 +74,7 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
                      .storage = iteration.storage};
   if (!arguments.compressed) return memory_of_rank(solve, 0, 0);
   const Index columns = largest_batch(Partition::with_sizes({arguments.shape.nrhs}), plan.batch);
-  solve.compressed_bytes = [&](int row, int col) {
+  solve.tile_bytes = [&](int row, int col) {
     return arguments.compressed->bytes_of_rank(plan.grid, row, col, columns);
   };
   Index most = 0;

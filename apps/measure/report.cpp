@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "command_line/console.hpp"
+#include "command_line/memory_limit.hpp"
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
@@ -33,15 +33,6 @@ struct AllMeasurements {
   std::vector<Index> predicted_bytes_received, counted_bytes_received;
   std::vector<Index> planned_bytes, peak_bytes;
 };
-
-/// The most memory that this process has had. What getrusage() says includes the program before it, whose
-/// process it took over.
-Index peak_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) return 1024 * std::stol(line.substr(line.find(':') + 1));
-  return -1;
-}
 
 AllMeasurements collect(Communicator& world, const Measurements& mine) {
   AllMeasurements all;

@@ -9,6 +9,7 @@
 #include "command_line/dependent_options.hpp"
 #include "command_line/machine_file.hpp"
 #include "command_line/option_parser.hpp"
+#include "command_line/option_values.hpp"
 #include "gridlops/base/error.hpp"
 #include "solve/certify.hpp"
 #include "solve/solve_task.hpp"
@@ -56,9 +57,15 @@ class SolveCommand {
     define_results(options);
     define_safety(options);
     define_products(options, arguments_.product);
-    options.choice(
-        "--storage", arguments_.storage, storages(),
-        "block, stationary-a: how A is stored; packed: in the order in which products read it [auto]");
+    options.choice("--storage", arguments_.storage, storages(),
+                   "block, stationary-a: how A is stored; packed: in the order in which products read it; "
+                   "disk: the same, "
+                   "and on disks what has no room in memory [auto]");
+    options.parsed(
+        "--memory", [this](const std::string& text) { arguments_.memory = size_number(text, 1); }, "BYTES",
+        "The most memory of a rank, such as 4G [what the machine and its control groups leave]");
+    options.text("--scratch", arguments_.scratch, "DIR",
+                 "Where --storage disk puts A, which is gone when the run ends [$TMPDIR, or /var/tmp]");
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
     by_solver_.follow_solver_table(options);
     options.examples(
@@ -75,7 +82,9 @@ class SolveCommand {
 
   ExitStatus run(Communicator& world) const {
     check();
-    return solve(world, arguments_);
+    SolveArguments arguments = arguments_;
+    arguments.one_pass_is_given = one_pass_->count() > 0;
+    return solve(world, arguments);
   }
 
  private:
@@ -174,8 +183,10 @@ class SolveCommand {
     options.group("Method");
     precondition_ = options.choice("--precondition", arguments_.precondition, words({"none", "column-norms"}),
                                    "column-norms solves with A's columns made equally long [none]");
-    options.choice("--one-pass", arguments_.one_pass, switches(),
-                   "reads A once in an iteration, in stationary-a; auto: where that is faster [off]");
+    one_pass_ =
+        options.choice("--one-pass", arguments_.one_pass, switches(),
+                       "reads A once in an iteration, in stationary-a; auto: where that is faster [off; "
+                       "with --storage disk on]");
     define_table_options(options, "Method", arguments_.options);
   }
 
@@ -251,7 +262,7 @@ class SolveCommand {
   static constexpr const char* automatic = "auto";
   SolveArguments arguments_;
   DependentOptions by_solver_{"--solver"};
-  const CLI::Option *precondition_ = nullptr, *variances_ = nullptr, *lambda_ = nullptr;
+  const CLI::Option *one_pass_ = nullptr, *precondition_ = nullptr, *variances_ = nullptr, *lambda_ = nullptr;
 };
 
 }  // namespace

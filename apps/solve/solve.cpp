@@ -21,6 +21,7 @@
 #include "measure/metered_product.hpp"
 #include "measure/number_checks.hpp"
 #include "solve/known_errors.hpp"
+#include "solve/on_disk.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
 
@@ -28,12 +29,15 @@ namespace gridlops::program {
 
 namespace {
 
+bool is_on_disk(const SolveTask& task) { return task.iteration.storage == Storage::disk; }
+
+/// Of a matrix in memory, or the plan of one on disks.
 template <Scalar T>
 OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
   return matrix_mult(task.iteration.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
-                      .storage = task.iteration.storage});
+                      .storage = is_on_disk(task) ? Storage::packed : task.iteration.storage});
 }
 
 /// The product. For a Hermitian A, whose data are models, too, it redistributes to the layout of models.
@@ -63,6 +67,10 @@ PlannedSolve plan_of(const SolveTask& task) {
     const Index columns = task.shape.nrhs + (sweep.rule == DampingRule::gcv ? 1 : 0);
     return solution_space_bytes(*op, columns, vectors, row, col);
   };
+  const auto streamed_at = [&task](int row, int col) {
+    const StreamedSizes sizes = streamed_sizes_of(task, row, col);
+    return sizes.memory + sizes.workspace;
+  };
   const auto compressed_at = [&task](int row, int col) {
     const Index columns =
         largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
@@ -80,7 +88,9 @@ PlannedSolve plan_of(const SolveTask& task) {
           !task.arguments.variances.empty(),
           task.arguments.options.guard > 0,
           layout,
-          task.compressed ? compressed_at : std::function<Index(int, int)>(),
+          task.compressed    ? std::function<Index(int, int)>(compressed_at)
+          : is_on_disk(task) ? std::function<Index(int, int)>(streamed_at)
+                             : std::function<Index(int, int)>(),
           product->range(),
           op->range(),
           op->domain(),
@@ -263,7 +273,15 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   }
   const std::string file = file_of_elements(task);
   const bool certifies = compressed && !file.empty();
-  if (!file.empty()) {
+  StreamedMatrixPtr<T> streamed;
+  if (is_on_disk(task)) {
+    product = streamed = stream_matrix<T>(grid, file, task.elements,
+                                          {.scratch = arguments.scratch,
+                                           .memory = task.memory_of_tiles,
+                                           .column_stable = arguments.options.column_stable});
+    known.frobenius_norm = streamed->frobenius_norm();
+    measured.read_seconds += clock.lap();
+  } else if (!file.empty()) {
     DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
     measured.setup_seconds += clock.lap();
     read_matrix(file, task.elements, A);
@@ -314,6 +332,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (arguments.verify_matrix)
     require_same_matrix(file, *grid, layout_of_matrix(task), hash == block_hash(*plain));
   measured.predicted_part_seconds = times->median();
+  if (streamed) solved.disk = disk_use(*grid, streamed->bytes_read(), streamed->seconds_waited(), task);
   if (certifies) {
     measured.planned_bytes = certified_bytes(task, *planned_product<T>(task)).back();
   } else {
@@ -350,7 +369,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
-    op = product = plain = P = nullptr, compressed = nullptr;  // frees the memory to read A again
+    op = product = plain = P = nullptr, compressed = nullptr,
+    streamed = nullptr;  // frees the memory to read A again
     solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
   }
   return solved;
@@ -419,12 +439,16 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                  manifest_in("--space", arguments.space)},
                 outputs);
   if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
-  const SolveTask task = read_task(world, arguments, ranks);
+  SolveTask task = read_task(world, arguments, ranks);
+  find_room(world, task, [](const SolveTask& of) {
+    return with_scalar_type(of.shape.type, [&]<Scalar T>() { return plan_of<T>(of); });
+  });
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();
   if (talks && !task.saved.empty()) warn_of_rounding(task);
 
-  if (talks && !(arguments.quiet && !arguments.dry_run)) print(headline(task) + task.promotions);
+  if (talks && !(arguments.quiet && !arguments.dry_run))
+    print(headline(task) + task.promotions + task.why_disk);
   if (arguments.dry_run) {
     with_scalar_type(task.shape.type, [&]<Scalar T>() {
       if (!arguments.certify.empty()) {
@@ -435,6 +459,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
         print(plan_text(plan_of<T>(task)));
       }
     });
+    if (is_on_disk(task)) {
+      const std::string text = disk_text(world, task);
+      if (talks) print(text);
+    }
     return ExitStatus::done;
   }
   Solved solved;

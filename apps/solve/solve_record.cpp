@@ -78,12 +78,19 @@ Json json_of(const SpaceSweep& space, const Sweep& sweep) {
   return {{"dampings", sweep.damps.size()}, {"chosen", chosen}, {"space", of_space}};
 }
 
-/// What a sketch says of A, if it was asked.
+/// What a sketch says of A, if it was asked, and what disks did.
 std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, const Solved& solved) {
-  if (!task.arguments.probable_sigma_min) return {};
-  return {{"sigma_min", solved.sigma_min},
-          {"sketch_rows", static_cast<double>(sketch_rows(task.shape.cols))},
-          {"sketch_failure", sketch_failure}};
+  std::vector<std::pair<std::string, double>> figures;
+  if (task.arguments.probable_sigma_min)
+    figures = {{"sigma_min", solved.sigma_min},
+               {"sketch_rows", static_cast<double>(sketch_rows(task.shape.cols))},
+               {"sketch_failure", sketch_failure}};
+  if (solved.disk) {
+    figures.emplace_back("disk_bytes", solved.disk->bytes);
+    figures.emplace_back("disk_bytes_read", solved.disk->bytes_read);
+    figures.emplace_back("disk_seconds_waited", solved.disk->seconds_waited);
+  }
+  return figures;
 }
 
 /// The computed figures, and each column's damping, merit and tolerance.

@@ -7,6 +7,7 @@
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
 #include "solve/column_figures.hpp"
+#include "solve/on_disk.hpp"
 #include "solve/solve_task.hpp"
 
 namespace gridlops::program {
@@ -18,6 +19,7 @@ struct Solved {
   std::optional<DampingCurve> curve;          ///< of a sweep whose dampings are columns
   std::optional<SpaceSweep> space;            ///< of a sweep in one space
   std::optional<CompressedSolve> compressed;  ///< if the matrix is
+  std::optional<DiskUse> disk;                ///< if the matrix lies on disks
   std::vector<ColumnFigure> column_figures;
   std::vector<double> error_bounds;  ///< if they are wanted
   double sigma_min = 0;              ///< for them

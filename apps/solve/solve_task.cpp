@@ -220,11 +220,20 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   return task;
 }
 
+void SolveTask::asks_for(Storage storage) {
+  arguments.storage = storage;
+  iteration = iteration_for(arguments, compressed != nullptr, saved, shape, grid->shape(), machine);
+  grid = matrix_grid(iteration.algorithm, grid);
+}
+
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
   const bool never_moves = arguments.needs_space() || is_compressed;
+  const bool has_passes = arguments.one_pass_is_given || arguments.storage != Storage::disk;
   return {.solver = arguments.solver,
           .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
-          .one_pass = is_compressed ? false : arguments.one_pass,
+          .one_pass = is_compressed ? false
+                      : has_passes  ? arguments.one_pass
+                                    : std::nullopt,
           .storage = is_compressed && arguments.certify.empty() ? Storage::columns : arguments.storage,
           .panel = arguments.product.panel,
           .batch = arguments.options.batch,

@@ -54,11 +54,13 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   const auto batch_by = [&](Algorithm algorithm) { return first_batch(algorithm, shape, grid, asked.batch); };
   const bool may_be_stationary_a =
       asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;
-  const bool one_pass_pays = may_be_stationary_a && asked.on_host && asked.storage != Storage::columns &&
-                             one_pass_is_faster(batch_by(Algorithm::stationary_a), grid);
+  const bool on_disk = asked.storage == Storage::disk;
+  const bool one_pass_pays =
+      on_disk || (may_be_stationary_a && asked.on_host && asked.storage != Storage::columns &&
+                  one_pass_is_faster(batch_by(Algorithm::stationary_a), grid));
   const bool one_pass = row_of(asked.solver).has(Feature::one_pass) && asked.one_pass.value_or(one_pass_pays);
   Algorithm algorithm =
-      one_pass || asked.solver == Solver::block_cgls ? Algorithm::stationary_a : asked.algorithm;
+      one_pass || on_disk || asked.solver == Solver::block_cgls ? Algorithm::stationary_a : asked.algorithm;
   if (algorithm == Algorithm::automatic) {
     ProductShape at_once = shape;
     if (asked.batch > 0) at_once.nrhs = std::min(shape.nrhs, asked.batch);
@@ -66,7 +68,7 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   }
   const ProductShape batch = batch_by(algorithm);
   const Storage usual = asked.on_host ? faster_storage(algorithm, batch, grid) : Storage::columns;
-  const bool reads_packed = one_pass && asked.on_host && asked.storage != Storage::planes;
+  const bool reads_packed = one_pass && asked.on_host && asked.storage != Storage::planes && !on_disk;
   const Storage storage = reads_packed ? Storage::packed : asked.storage.value_or(usual);
   return {asked.solver, one_pass, algorithm, batch, asked.panel, storage};
 }

@@ -33,25 +33,6 @@ std::complex<double> to_21_digits(std::complex<double> value) {
   return {to_21_digits(value.real()), to_21_digits(value.imag())};
 }
 
-/// What an operator makes of these models and data: A X, Aᴴ Y, and the three of a normal product.
-template <Scalar T>
-std::vector<T> products(const LinearOperator<T>& op, const Whole<T>& X, const Whole<T>& Y) {
-  const GridPtr& grid = op.domain().grid;
-  const DistMatrix<T> model = filled(grid, op.domain().layout(X.cols), X);
-  const DistMatrix<T> data = filled(grid, op.range().layout(Y.cols), Y);
-  DistMatrix<T> AX = filled(grid, data.layout(), Y), AhY = filled(grid, model.layout(), X);
-  op.apply(number<T>(1, 2), model, number<T>(3, -1), AX);
-  op.apply_adjoint(number<T>(-1, 1), data, T(0), AhY);
-  DistMatrix<T> Q(grid, data.layout()), U(grid, model.layout()), V(grid, model.layout());
-  op.normal_product(model, data, Q, U, V);
-  std::vector<T> all;
-  for (const DistMatrix<T>* result : {&AX, &AhY, &Q, &U, &V}) {
-    const std::vector<T> block = on_host<T>(*result);
-    all.insert(all.end(), block.begin(), block.end());
-  }
-  return all;
-}
-
 template <Scalar T>
 OperatorPtr<T> stored_as(Storage storage, const GridPtr& grid, Algorithm algorithm, const Whole<T>& A,
                          bool column_stable = false) {

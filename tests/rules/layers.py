@@ -15,6 +15,7 @@ BELOW = {
     "dist": {"comm", "local", "base"},
     "ops": {"dist", "comm", "local", "base"},
     "compressed": {"ops", "io", "dist", "comm", "local", "base"},
+    "streamed": {"ops", "io", "dist", "comm", "local", "base"},
     "solve": {"ops", "io", "dist", "comm", "local", "base"},
     "io": {"dist", "comm", "local", "base"},
     "cuda": {"comm", "local", "base"},

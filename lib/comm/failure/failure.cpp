@@ -211,7 +211,7 @@ void FailureScope::keep_current() {
 void FailureScope::close(Communicator& comm) {
   if (outermost_ != this) return;
   const std::exception_ptr failure = std::exchange(failure_, nullptr);
-  if (!ran_callers_code_ || check_level() == Check::off) return rethrow_if_any(failure);
+  if (!may_fail_alone_ || check_level() == Check::off) return rethrow_if_any(failure);
   agree(comm, "code of the caller's", [&](Agreement&) { rethrow_if_any(failure); });
 }
 

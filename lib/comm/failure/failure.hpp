@@ -61,10 +61,11 @@ class FailureScope {
     }
   }
 
-  /// Notes that the caller's code runs in this scope, on all ranks, so that one of them may fail alone.
-  void note_callers_code() { outermost_->ran_callers_code_ = true; }
+  /// Notes that one of the ranks may fail alone in this scope, because all run the caller's code, say, or wait
+  /// for disks (all ranks).
+  void note_lone_failures() { outermost_->may_fail_alone_ = true; }
 
-  /// Throws the kept exception, if this is the outermost scope. If the caller's code ran in it, all ranks
+  /// Throws the kept exception, if this is the outermost scope. If a rank may have failed alone, all ranks
   /// throw (then collective over comm).
   void close(Communicator& comm);
 
@@ -101,7 +102,7 @@ class FailureScope {
   FailureScope* const outermost_;
   FailureScope* const before_;
   std::exception_ptr failure_;
-  bool ran_callers_code_ = false;
+  bool may_fail_alone_ = false;
 };
 
 // The watchdog and the end of a session use the rest.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -303,6 +304,9 @@ class AdjointTiles {
   Workspace<R> Y_, sums_;
 };
 
+/// The most columns of X and Y that a product copies together.
+inline constexpr Index columns_of_product = 128;
+
 /// Calls work(strip, col, tile, ahead) for the tiles of A in these strips and columns, where the next tile
 /// lies ahead, as far as possible in memory order: of several strips, one after the other, the tiles of one
 /// run of columns; then those of the next run; then the next strips. So right-hand sides and sums are read
@@ -329,8 +333,25 @@ void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
   if (!is_first) work(strip, col, A.tile(strip, col, room), A.ahead(strip, col));
 }
 
-/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty and not too many columns. In the product, each
-/// thread has strips of A, in the adjoint columns. So every sum belongs to one thread.
+/// Tiles of a matrix that is in memory a part at a time. A.in_parts(work) calls work(strips) for one part
+/// after the other, from the first strip to the last.
+template <class Tiles>
+concept ArriveInParts = requires(const Tiles& A) {
+  A.in_parts([](Range) {});
+};
+
+template <class Tiles, class Work>
+void for_each_part(const Tiles& A, Work&& work) {
+  if constexpr (ArriveInParts<Tiles>) {
+    A.in_parts(work);
+  } else {
+    work(Range{0, A.strips()});
+  }
+}
+
+/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty. In the product, each thread has strips of A,
+/// in the adjoint columns. So every sum belongs to one thread. Columns form groups of columns_of_product from
+/// the first on, for which each part of A is read in turn.
 template <Scalar T, class Tiles>
 void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha, MatrixView<const T> X,
                    T beta, MatrixView<T> Y, bool column_stable) {
@@ -340,35 +361,62 @@ void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T
   const auto rows_of = [=](Range strips) {
     return Range{strips.begin * height, std::min(strips.size * height, rows - strips.begin * height)};
   };
+  const auto for_each_group = [&](auto& products, auto&& work) {
+    Index first = 0;
+    for (auto& product : products) {
+      work(product, Range{first, std::min(columns_of_product, X.cols - first)});
+      first += columns_of_product;
+    }
+  };
   if (op == Op::none) {
-    ForwardTiles<T> product(kernels, A.depth(), X, slots);
-    for_ranges(A.strips(), 1, threads, [&](int thread, Range strips) {
-      for_each_tile(A, strips, {0, A.cols()},
-                    [&](Index strip, Index col, const auto& tile, const auto& next) {
-                      const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
-                      product.add(first_slot + k, tile, col, next);
-                      const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
-                      if (is_last && A.end(col) >= A.cols())
-                        product.finish(first_slot, alpha, beta, Y.row_block(rows_of({strip - k, k + 1})));
-                    });
+    std::deque<ForwardTiles<T>> products;
+    for (Index j = 0; j < X.cols; j += columns_of_product)
+      products.emplace_back(kernels, A.depth(), X.col_block({j, std::min(columns_of_product, X.cols - j)}),
+                            slots);
+    for_each_part(A, [&](Range part) {
+      for_each_group(products, [&](ForwardTiles<T>& product, Range columns) {
+        const MatrixView<T> Y_group = Y.col_block(columns);
+        for_ranges(part.size, 1, threads, [&](int thread, Range strips) {
+          strips.begin += part.begin;
+          for_each_tile(
+              A, strips, {0, A.cols()}, [&](Index strip, Index col, const auto& tile, const auto& next) {
+                const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
+                product.add(first_slot + k, tile, col, next);
+                const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
+                if (is_last && A.end(col) >= A.cols())
+                  product.finish(first_slot, alpha, beta, Y_group.row_block(rows_of({strip - k, k + 1})));
+              });
+        });
+      });
     });
   } else {
-    AdjointTiles<T> product(kernels, A.depth(), op, Y.rows, Y.cols, slots, column_stable);
-    for_ranges(A.cols(), A.depth(), threads, [&](int thread, Range cols) {
-      for_each_tile(A, {0, A.strips()}, cols,
-                    [&](Index strip, Index col, const auto& tile, const auto& next) {
-                      const Index first_slot = thread * at_once, k = strip % at_once;
-                      if (k == 0 && col == cols.begin)
-                        product.set(first_slot, 0, X.row_block(rows_of({strip, at_once})));
-                      product.add(first_slot + k, tile, col, next);
-                    });
-      product.finish(0, alpha, beta, Y, cols);
+    std::deque<AdjointTiles<T>> products;
+    for (Index j = 0; j < X.cols; j += columns_of_product)
+      products.emplace_back(kernels, A.depth(), op, Y.rows, std::min(columns_of_product, X.cols - j), slots,
+                            column_stable);
+    for_each_part(A, [&](Range part) {
+      for_each_group(products, [&](AdjointTiles<T>& product, Range columns) {
+        const MatrixView<const T> X_group = X.col_block(columns);
+        for_ranges(A.cols(), A.depth(), threads, [&](int thread, Range cols) {
+          for_each_tile(A, part, cols, [&](Index strip, Index col, const auto& tile, const auto& next) {
+            const Index first_slot = thread * at_once, k = (strip - part.begin) % at_once;
+            if (k == 0 && col == cols.begin)
+              product.set(first_slot, 0,
+                          X_group.row_block(rows_of({strip, std::min(at_once, part.end() - strip)})));
+            product.add(first_slot + k, tile, col, next);
+          });
+        });
+      });
+    });
+    for_each_group(products, [&](AdjointTiles<T>& product, Range columns) {
+      for_ranges(A.cols(), A.depth(), threads,
+                 [&](int, Range cols) { product.finish(0, alpha, beta, Y.col_block(columns), cols); });
     });
   }
 }
 
 /// Y ← α op(A) X + β Y for A in tiles. Any operand may be empty. Like BLAS it reads neither A for α = 0 nor Y
-/// for β = 0. It copies a few columns of X or Y at a time.
+/// for β = 0.
 template <Scalar T, class Tiles>
 void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha,
                     MatrixView<const T> X, T beta, MatrixView<T> Y, bool column_stable) {
@@ -379,9 +427,9 @@ void multiply_tiles(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, 
           T(0), [](Index) { return T(0); }, beta, Y.column(j), Y.rows);
     return;
   }
-  constexpr Index at_once = 128;
-  for (Index j = 0; j < Y.cols; j += at_once) {
-    const Range cols{j, std::min(at_once, Y.cols - j)};
+  const Index together = ArriveInParts<Tiles> ? Y.cols : columns_of_product;
+  for (Index j = 0; j < Y.cols; j += together) {
+    const Range cols{j, std::min(together, Y.cols - j)};
     multiply_some<T>(A, kernels, op, alpha, X.col_block(cols), beta, Y.col_block(cols), column_stable);
   }
 }

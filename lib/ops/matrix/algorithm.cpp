@@ -37,15 +37,17 @@ const char* name_of(Storage storage) {
     case Storage::packed:
       return "packed";
     case Storage::planes:
+      return "planes";
+    case Storage::disk:
       break;
   }
-  return "planes";
+  return "disk";
 }
 
 Storage parse_storage(const std::string& name) {
-  for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes})
+  for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes, Storage::disk})
     if (name == name_of(storage)) return storage;
-  throw UsageError(message("A is not stored as '", name, "'; there are columns, packed and planes"));
+  throw UsageError(message("A is not stored as '", name, "'; there are columns, packed, planes and disk"));
 }
 
 }  // namespace gridlops

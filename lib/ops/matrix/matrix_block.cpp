@@ -102,7 +102,7 @@ std::uint64_t MatrixBlock<T>::hash() const {
 
 template <Scalar T>
 void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
-                                   MatrixView<T> W, const typename PackedMatrix<T>::Completion& completed) {
+                                   MatrixView<T> W, const Completion& completed) {
   if (!packed_.empty()) {
     const TraceRegion region("local product");
     trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));

@@ -100,7 +100,9 @@ class NormalProduct {
     }
   }
 
-  void run(MatrixBlock<T>& A, const CutBlock& models, const CutBlock& data, MatrixView<const T> P,
+  /// A: a MatrixBlock, or another block with multiply_once().
+  template <class Block>
+  void run(Block& A, const CutBlock& models, const CutBlock& data, MatrixView<const T> P,
            MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V) {
     const Kernels<T>& kernels = backend_->template kernels<T>();
     const Index count = P.cols;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/base/types.hpp"
+#include "gridlops/comm/communicator.hpp"
+
+namespace gridlops::program {
+
+/// The memory that this process has now, and the most that it has had, in bytes; negative if the system does
+/// not say.
+Index resident_bytes();
+Index peak_bytes();
+
+/// How much each rank may take, what it has now included, so that the ranks of no machine need more than is
+/// available there, nor than the control group of any allows; the same on all ranks (collective over comm).
+Index available_bytes_per_rank(Communicator& comm);
+
+}  // namespace gridlops::program

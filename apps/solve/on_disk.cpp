@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/on_disk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "command_line/console.hpp"
+#include "command_line/limits.hpp"
+#include "command_line/memory_limit.hpp"
+#include "gridlops/base/error.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// Whether the solve needs nothing of A but products by stationary-a in host memory.
+bool may_be_on_disk(const SolveTask& task) {
+  const SolveArguments& arguments = task.arguments;
+  const Algorithm algorithm = arguments.product.algorithm;
+  return !task.compressed && arguments.product.device == "cpu" && arguments.precondition == "none" &&
+         !arguments.verify_matrix &&
+         (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
+}
+
+Index bytes_on_disk(const SolveTask& task) {
+  Index bytes = 0;
+  for (int row = 0; row < task.grid->rows(); ++row)
+    for (int col = 0; col < task.grid->cols(); ++col) bytes += streamed_sizes_of(task, row, col).disk;
+  return bytes;
+}
+
+}  // namespace
+
+StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col) {
+  const Index columns = largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+  return with_scalar_type(task.shape.type, [&]<Scalar T>() {
+    return streamed_sizes<T>(task.shape.rows, task.shape.cols, columns, task.grid->shape(), row, col,
+                             task.memory_of_tiles);
+  });
+}
+
+void find_room(Communicator& world, SolveTask& task,
+               const std::function<PlannedSolve(const SolveTask&)>& plan_of) {
+  const SolveArguments& arguments = task.arguments;
+  const bool is_asked = task.iteration.storage == Storage::disk;
+  if (is_asked && !may_be_on_disk(task))
+    throw UsageError(
+        "--storage disk is for matrices in files, on --device cpu, by --algorithm stationary-a, without "
+        "--precondition and --verify-matrix");
+  const bool may_choose = !arguments.storage && may_be_on_disk(task) && task.saved.empty();
+  if (!is_asked && !may_choose && arguments.memory == 0) return;
+  std::array<Index, 1> before{resident_bytes()};
+  world.all_reduce(before, ReduceOp::max);
+  const Index limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world);
+  // The first rank has the largest part of everything.
+  const auto needed = [&] { return before[0] + memory_of_rank(plan_of(task), 0, 0); };
+  if (!is_asked) {
+    const Index all = needed();
+    if (all <= limit) return;
+    if (!may_choose) {
+      if (arguments.memory == 0) return;
+      throw UsageError(
+          fmt::format("--memory is {}, but a rank would take {}; with --storage disk it could take less",
+                      bytes_text(limit), bytes_text(all)));
+    }
+    task.why_disk = fmt::format("A goes to disks: a rank would take {}, and may take {}\n", bytes_text(all),
+                                bytes_text(limit));
+    task.asks_for(Storage::disk);
+  }
+  task.memory_of_tiles = 0;
+  const Index least = needed(), room = limit - least + streamed_sizes_of(task, 0, 0).memory;
+  if (least > limit && arguments.memory > 0)
+    throw UsageError(
+        fmt::format("--memory is {}, but a rank takes at least {} with A on a disk: more ranks, or a "
+                    "smaller --batch, take less",
+                    bytes_text(limit), bytes_text(least)));
+  task.memory_of_tiles = std::max<Index>(room, 0);
+}
+
+DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task) {
+  return {static_cast<double>(bytes_on_disk(task)), sum(grid, static_cast<double>(bytes_read)),
+          maximum(grid, seconds_waited)};
+}
+
+std::string disk_text(Communicator& world, const SolveTask& task) {
+  constexpr Index most = Index{512} << 20;
+  const Index on_disk = bytes_on_disk(task);
+  if (on_disk == 0) return "all of A has room in memory: nothing is read from disks\n";
+  const DiskRate rate = measure_disk(world, task.arguments.scratch, std::min(most, on_disk));
+  const bool one_pass = task.iteration.one_pass;
+  const double reading = (one_pass ? 1 : 2) * static_cast<double>(on_disk) / rate.bytes_per_second;
+  const double computing = iteration_seconds(task.iteration, task.grid->shape(), task.machine);
+  return fmt::format(
+      "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}, and "
+      "computing {} "
+      "(by the model): {} decide\n",
+      bytes_text(on_disk), one_pass ? "once" : "twice", bytes_text(static_cast<Index>(rate.bytes_per_second)),
+      duration_text(reading), duration_text(computing), reading > computing ? "disks" : "cores");
+}
+
+}  // namespace gridlops::program

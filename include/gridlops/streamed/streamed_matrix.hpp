@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/io/array_file.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+
+namespace gridlops {
+
+struct StreamOptions {
+  /// The directory for this rank's part of A: on a disk of its host, or one that all share. Empty: $TMPDIR,
+  /// or else /var/tmp.
+  std::string scratch{};
+  /// The bytes of A that this rank keeps in memory, with those that it reads ahead. It takes no more than A
+  /// has, and no less than reading ahead needs: see StreamedSizes.
+  Index memory = 0;
+  bool column_stable = false;  ///< as in MatrixMultOptions
+};
+
+/// How the block of a rank is stored, in bytes.
+struct StreamedSizes {
+  Index memory = 0;     ///< in memory all the time, with what is read ahead
+  Index disk = 0;       ///< on the disk; an iteration with one pass reads them once
+  Index workspace = 0;  ///< of products, in memory
+};
+
+/// Those of the rank at (row, col) of a grid of this shape, whose block has its share of a rows × cols matrix
+/// of T, for products with so many columns at a time. Not collective.
+template <Scalar T>
+GRIDLOPS_EXPORT StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape grid, int row,
+                                             int col, Index memory);
+
+/// What the disks of all ranks deliver together, if they read so many bytes of a file in this directory (see
+/// StreamOptions), all at once and as products do (collective over comm). Writes them first. Throws
+/// OutputError, InputError and OutOfMemory on all ranks.
+struct DiskRate {
+  double bytes_per_second = 0;
+};
+GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes);
+
+/// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
+/// Storage::packed: the same spaces, messages and bits on the same grid. Each rank has its block in a file
+/// without a name, which is gone when the process ends, however it ends. It keeps as much in memory as it
+/// may; threads read the rest ahead, past the system's cache where the file system can, while products
+/// compute. LinearOperator::normal_product() reads A once, a product with any number of columns too.
+///
+/// If a rank cannot read its part, or a part is damaged, products throw InputError on all ranks, a solver at
+/// its next sums. The next product tries again. Ranks compare hashes (XXH3) of a part when they first read
+/// it, and with GRIDLOPS_CHECK=all each time.
+template <Scalar T>
+class GRIDLOPS_EXPORT StreamedMatrix : public LinearOperator<T> {
+ public:
+  /// ‖A‖_F, the same on all ranks.
+  virtual double frobenius_norm() const = 0;
+  /// What this rank has read of its file, in bytes, and how long products have waited for it.
+  virtual Index bytes_read() const = 0;
+  virtual double seconds_waited() const = 0;
+
+ protected:
+  using LinearOperator<T>::LinearOperator;
+};
+template <Scalar T>
+using StreamedMatrixPtr = std::shared_ptr<const StreamedMatrix<T>>;
+
+/// The matrix in a file, whose header is `header`, on a grid in host memory (collective over the grid). No
+/// rank ever holds its block: it reads a few rows at a time, or columns if the file is in Fortran order,
+/// once. Throws, on all ranks, UsageError if the grid is on GPUs or the options differ; InputError if the
+/// file cannot be read; OutputError if the scratch directory cannot take A; ShapeError if T cannot hold its
+/// elements; OutOfMemory.
+template <Scalar T>
+GRIDLOPS_EXPORT StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& grid,
+                                                   const std::string& name, const MatrixHeader& header,
+                                                   const StreamOptions& options = {});
+
+/// The same for a matrix in memory, which has the layout of matrix_layout(Algorithm::stationary_a), balanced
+/// or cut at other places, and is only read. Throws ShapeError if it lies otherwise.
+template <Scalar T>
+GRIDLOPS_EXPORT StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A,
+                                                   const StreamOptions& options = {});
+
+}  // namespace gridlops

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+
+#include "local/products/tile_order.hpp"
+#include "ops/matrix/panels.hpp"
+#include "streamed/scratch_file.hpp"
+
+namespace gridlops {
+
+/// How a block in tiles is cut into slabs: some strips each, of all columns. Some slabs stay in memory. They
+/// are spread evenly over the block, so that a disk is busy while products compute with them; the others are
+/// on the disk, one after the other, and pass through slots of a ring.
+struct Slabs {
+  Index strips = 0;       ///< in the block
+  Index strips_each = 1;  ///< in a slab; the last may have fewer
+  Index bytes_each = 0;   ///< with those up to a multiple of ScratchFile::block
+  Index count = 0, resident = 0, slots = 0;
+
+  /// For a block of which `memory` bytes are to be in memory.
+  template <Scalar T>
+  Slabs(const TileOrder<T>& order, Index memory) : strips(order.strips()) {
+    if (order.rows() == 0 || order.cols() == 0) {
+      strips = 0;
+      return;
+    }
+    constexpr Index least = Index{1} << 18, most = Index{16} << 20, ahead = 3;
+    const Index bytes_of_strip = order.height() * order.padded_cols() * Index{sizeof(Real<T>)};
+    const Index wanted = std::clamp(memory / (4 * ahead), least, most);
+    strips_each = std::clamp(wanted / bytes_of_strip, Index{1}, strips);
+    bytes_each =
+        (strips_each * bytes_of_strip + ScratchFile::block - 1) / ScratchFile::block * ScratchFile::block;
+    count = (strips + strips_each - 1) / strips_each;
+    // In one pass, the adjoint follows the product so many rows later, and slabs in between stay: up to three
+    // chunks of rows are being summed (RowSum). Then `ahead` slabs can be read meanwhile.
+    const Index rows_behind = 3 * one_pass_chunk(order.cols(), Index{sizeof(T)}),
+                rows_each = order.strip_rows(0).size * strips_each;
+    slots = (rows_behind + rows_each - 1) / std::max<Index>(rows_each, 1) + 1 + ahead;
+    const Index fit = (memory - ScratchFile::block) / bytes_each;
+    if (fit >= count || slots >= count) {
+      resident = count;
+      slots = 0;
+    } else {
+      resident = std::max<Index>(fit - slots, 0);
+    }
+  }
+
+  Range strips_of(Index slab) const {
+    const Index first = slab * strips_each;
+    return {first, std::min(strips_each, strips - first)};
+  }
+  /// How many of the slabs before this one stay in memory.
+  Index residents_before(Index slab) const { return count == 0 ? 0 : slab * resident / count; }
+  bool is_resident(Index slab) const { return residents_before(slab + 1) > residents_before(slab); }
+
+  Index on_disk() const { return count - resident; }
+  /// With those that align the first.
+  Index bytes_in_memory() const { return (resident + slots) * bytes_each + ScratchFile::block; }
+  Index bytes_on_disk() const { return on_disk() * bytes_each; }
+};
+
+}  // namespace gridlops

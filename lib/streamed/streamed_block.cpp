@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "streamed/streamed_block.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/at_work.hpp"
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/comm/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// ‖x‖ of a block, also where squares leave the range of doubles.
+template <Scalar T>
+double norm_of(MatrixView<const T> block) {
+  const MatrixView<const Real<T>> reals = real_view(block);
+  const auto with_factor = [&](double factor) {
+    double sum = 0;
+    for (Index j = 0; j < reals.cols; ++j)
+      for (Index i = 0; i < reals.rows; ++i) {
+        const double x = factor * static_cast<double>(reals(i, j));
+        sum += x * x;
+      }
+    return sum;
+  };
+  const double sum = with_factor(1);
+  if (1e-200 < sum && sum < 1e300) return std::sqrt(sum);
+  double largest = 0;
+  for (Index j = 0; j < reals.cols; ++j)
+    for (Index i = 0; i < reals.rows; ++i)
+      largest = std::max(largest, std::abs(static_cast<double>(reals(i, j))));
+  if (largest == 0 || !std::isfinite(sum / sum)) return std::isfinite(largest) ? std::sqrt(sum) : largest;
+  return largest * std::sqrt(with_factor(1 / largest));
+}
+
+}  // namespace
+
+/// The tiles of a block during a product.
+template <Scalar T>
+class StreamedBlock<T>::Tiles {
+ public:
+  explicit Tiles(const StreamedBlock& A) : A_(A), held_(at(A.slabs_.count)) {
+    for (Index slab = 0; slab < A.slabs_.count; ++slab)
+      if (A.slabs_.is_resident(slab)) held_[at(slab)] = A.resident(slab);
+    if (A.reader_) A.reader_->begin_pass();
+  }
+
+  Index cols() const { return A_.order_.cols(); }
+  Index strips() const { return A_.order_.strips(); }
+  static constexpr Index strips_at_once() { return 16; }
+  static constexpr Index depth() { return TileOrder<T>::depth(); }
+  static constexpr Index end(Index col) { return col + depth(); }
+  Index run() const { return A_.order_.run(); }
+  struct NoRoom {};
+  NoRoom room() const { return {}; }
+  Tile<R> tile(Index strip, Index col, NoRoom) const {
+    const std::byte* const slab = held_[at(strip / A_.slabs_.strips_each)];
+    return {reinterpret_cast<const R*>(slab + A_.place(strip, col)), A_.order_.height(),
+            A_.order_.tile_cols(col)};
+  }
+  gridlops::Ahead<R> ahead(Index strip, Index col, Index first, Index end) const {
+    if (held_[at(strip / A_.slabs_.strips_each)] == nullptr) return {};
+    return {tile(strip, col, {}), first, end};
+  }
+  gridlops::Ahead<R> ahead(Index strip, Index col) const {
+    return ahead(strip, col, 0, A_.order_.tile_cols(col));
+  }
+
+  template <class Work>
+  void in_parts(Work&& work) const {
+    for (Index slab = 0; slab < A_.slabs_.count; ++slab) {
+      hold(A_.slabs_.strips_of(slab));
+      const AtWork at_work;
+      work(A_.slabs_.strips_of(slab));
+    }
+    release_before(A_.slabs_.count);
+  }
+  /// Waits until these strips are in memory. Those before are no longer used.
+  void hold(Range strips) const {
+    release_before(strips.begin / A_.slabs_.strips_each);
+    const Index end = (strips.end() + A_.slabs_.strips_each - 1) / A_.slabs_.strips_each;
+    for (; held_before_ < end; ++held_before_)
+      if (held_[at(held_before_)] == nullptr)
+        held_[at(held_before_)] = A_.reader_->get(on_disk_before(held_before_));
+    keep_alive();
+  }
+
+ private:
+  Index on_disk_before(Index slab) const { return slab - A_.slabs_.residents_before(slab); }
+  void release_before(Index slab) const {
+    if (slab == released_before_) return;
+    for (; released_before_ < slab; ++released_before_)
+      if (!A_.slabs_.is_resident(released_before_)) held_[at(released_before_)] = nullptr;
+    if (A_.reader_) A_.reader_->release_before(on_disk_before(slab));
+  }
+
+  const StreamedBlock& A_;
+  mutable std::vector<const std::byte*> held_;  // null: not in memory
+  mutable Index held_before_ = 0, released_before_ = 0;
+};
+
+template <Scalar T>
+StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
+                                const std::string& scratch, Index memory, bool column_stable)
+    : backend_(std::move(backend)),
+      layout_(std::move(layout)),
+      order_(rows, cols, *kernel_choice().set),
+      slabs_(order_, memory),
+      column_stable_(column_stable),
+      memory_(backend_, slabs_.bytes_in_memory()),
+      hashes_(at(slabs_.count)),
+      is_checked_(at(slabs_.count)) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+  constexpr auto block = static_cast<std::uintptr_t>(ScratchFile::block);
+  aligned_memory_ = memory_.data() + (block - address % block) % block;
+  if (slabs_.on_disk() > 0) file_ = std::make_unique<ScratchFile>(scratch, slabs_.bytes_on_disk());
+}
+
+template <Scalar T>
+double StreamedBlock<T>::store(Source& source) {
+  const TraceRegion region("store tiles");
+  double norm = 0;
+  const auto store_part = [&](Range strips, Range cols) {
+    const Index first = order_.strip_rows(strips.begin).begin;
+    const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
+    const MatrixView<const T> part = source.read(rows, cols);
+    const AtWork at_work;
+    norm = std::hypot(norm, norm_of(part));
+    store_tiles(part, strips, cols);
+    keep_alive();
+  };
+  const Index all = order_.cols();
+  if (slabs_.count > 0 && !source.by_columns()) {
+    for (Index slab = 0; slab < slabs_.count; ++slab) store_part(slabs_.strips_of(slab), {0, all});
+  } else if (slabs_.count > 0) {
+    const Index column = order_.rows() * Index{sizeof(T)};
+    const Index width = std::max(slabs_.bytes_each / column / order_.depth(), Index{1}) * order_.depth();
+    for (Index col = 0; col < all; col += width)
+      store_part({0, order_.strips()}, {col, std::min(width, all - col)});
+  }
+  if (!file_) return norm;
+  file_->finish();
+  const ReadAhead::Ring ring{aligned_memory_ + slabs_.resident * slabs_.bytes_each, slabs_.slots,
+                             slabs_.bytes_each, slabs_.on_disk()};
+  std::vector<Index> on_disk;
+  for (Index slab = 0; slab < slabs_.count; ++slab)
+    if (!slabs_.is_resident(slab)) on_disk.push_back(slab);
+  reader_ = std::make_unique<ReadAhead>(
+      *file_, ring, [this, on_disk](Index k, const std::byte* memory) { check(on_disk[at(k)], memory); });
+  return norm;
+}
+
+/// Stores the tiles of these strips and columns, which `part` has.
+template <Scalar T>
+void StreamedBlock<T>::store_tiles(MatrixView<const T> part, Range strips, Range cols) {
+  const Workspace<R> room(order_.height() * order_.depth());
+  auto* const tile = reinterpret_cast<std::byte*>(room.data());
+  const Index first = order_.strip_rows(strips.begin).begin;
+  for (Index strip = strips.begin; strip < strips.end(); ++strip) {
+    const Range rows = order_.strip_rows(strip);
+    const Index slab = strip / slabs_.strips_each;
+    const Index of_slab = (slab - slabs_.residents_before(slab)) * slabs_.bytes_each;
+    for (Index col = cols.begin; col < cols.end(); col += order_.depth()) {
+      const Range columns{col - cols.begin, std::min(order_.depth(), cols.end() - col)};
+      order_.pack(part.block({rows.begin - first, rows.size}, columns), col, room.data());
+      const Index bytes = bytes_of_tile(col), to = place(strip, col);
+      if (slabs_.is_resident(slab)) {
+        std::copy_n(tile, bytes, resident(slab) + to);
+      } else {
+        hashes_[at(slab)] += hash_of_tile(strip, col, tile);
+        file_->write(tile, bytes, of_slab + to);
+      }
+    }
+  }
+}
+
+template <Scalar T>
+std::uint64_t StreamedBlock<T>::hash_of_tile(Index strip, Index col, const std::byte* tile) const {
+  const auto seed = static_cast<std::uint64_t>(strip * order_.padded_cols() + col);
+  return XXH3_64bits_withSeed(tile, static_cast<std::size_t>(bytes_of_tile(col)), seed);
+}
+
+template <Scalar T>
+void StreamedBlock<T>::check(Index slab, const std::byte* memory) {
+  if (is_checked_[at(slab)] != 0 && !checks_all_) return;
+  std::uint64_t hash = 0;
+  const Range strips = slabs_.strips_of(slab);
+  for (Index strip = strips.begin; strip < strips.end(); ++strip)
+    for (Index col = 0; col < order_.cols(); col += order_.depth())
+      hash += hash_of_tile(strip, col, memory + place(strip, col));
+  if (hash != hashes_[at(slab)])
+    throw InputError(message(file_->directory(), ": ", slabs_.bytes_each, " bytes of A, rows ",
+                             order_.strip_rows(strips.begin).begin, " to ",
+                             order_.strip_rows(strips.end() - 1).end() - 1,
+                             " of this rank's block, are not those that were written to a file there"));
+  is_checked_[at(slab)] = 1;
+}
+
+template <Scalar T>
+void StreamedBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+  const TraceRegion region("local product");
+  trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
+  checks_all_ = check_level() == Check::all;
+  FailureScope failures;
+  failures.run(
+      [&] { multiply_tiles(Tiles(*this), order_.kernels(), op, alpha, X, beta, Y, column_stable_); });
+}
+
+template <Scalar T>
+void StreamedBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> data, MatrixView<T> Q,
+                                     MatrixView<T> W, const Completion& completed) {
+  const TraceRegion region("local product");
+  trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
+  checks_all_ = check_level() == Check::all;
+  FailureScope failures;
+  Index complete = slabs_.count > 0 ? 0 : Q.rows;
+  const auto note = [&](Index computed) { return complete = completed ? completed(computed) : computed; };
+  if (slabs_.count == 0) {
+    const Kernels<T>& kernels = backend_->template kernels<T>();
+    kernels.fill(T(0), Q);
+    kernels.fill(T(0), W);
+    complete = 0;
+  } else {
+    failures.run([&] {
+      one_pass_of_tiles(Tiles(*this), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
+                        W.col_block({P.cols, P.cols}), Completion(note));
+    });
+  }
+  // The other ranks wait for this one in the sum for Q, also after a failure, and where A is empty.
+  while (complete < Q.rows) note(Q.rows);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class StreamedBlock<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/dist/layout.hpp"
+#include "gridlops/local/buffer.hpp"
+#include "io/matrix_reader.hpp"
+#include "local/products/one_pass.hpp"
+#include "local/products/tile_order.hpp"
+#include "streamed/read_ahead.hpp"
+#include "streamed/scratch_file.hpp"
+#include "streamed/slabs.hpp"
+
+namespace gridlops {
+
+/// A rank's block of a matrix, in tiles, as far as it has no room in memory in a file.
+template <Scalar T>
+class StreamedBlock {
+  using R = Real<T>;
+
+ public:
+  /// What is to be stored. Its elements are read once, some rows at a time, or columns.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual bool by_columns() const = 0;
+    /// The elements of these rows and columns of the block, until the next call. On this rank alone.
+    virtual MatrixView<const T> read(Range rows, Range cols) = 0;
+  };
+
+  /// Takes memory, and room on the disk. Throws OutOfMemory and OutputError on this rank alone.
+  StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
+                const std::string& scratch, Index memory, bool column_stable);
+  /// Stores the block, and returns ‖block‖_F. Throws, on this rank alone, also what the source throws.
+  double store(Source& source);
+
+  const Layout& layout() const { return layout_; }
+  /// Its products read A once, as those of packed blocks do.
+  static constexpr bool is_packed() { return true; }
+  Index kept_bytes() const { return slabs_.bytes_in_memory(); }
+  Index bytes_read() const { return reader_ ? reader_->bytes_read() : 0; }
+  double seconds_waited() const { return reader_ ? reader_->seconds_waited() : 0; }
+
+  /// Y ← α op(A) X + β Y. If the disk fails, Y is meaningless, and the FailureScope of the caller keeps an
+  /// InputError.
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  /// As MatrixBlock::multiply_once(), with the same failures.
+  void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
+                     const Completion& completed);
+
+ private:
+  class Tiles;
+
+  void store_tiles(MatrixView<const T> part, Range strips, Range cols);
+  Index bytes_of_tile(Index col) const { return order_.height() * order_.tile_cols(col) * Index{sizeof(R)}; }
+  /// Where a tile begins in its slab.
+  Index place(Index strip, Index col) const {
+    const Range strips = slabs_.strips_of(strip / slabs_.strips_each);
+    return order_.place(strips.size, strip - strips.begin, col) * Index{sizeof(R)};
+  }
+  std::byte* resident(Index slab) const {
+    return aligned_memory_ + slabs_.residents_before(slab) * slabs_.bytes_each;
+  }
+  /// Throws InputError if a slab has other bytes than were stored.
+  void check(Index slab, const std::byte* memory);
+  std::uint64_t hash_of_tile(Index strip, Index col, const std::byte* tile) const;
+
+  std::shared_ptr<Backend> backend_;
+  Layout layout_;
+  TileOrder<T> order_;
+  Slabs slabs_;
+  bool column_stable_;
+  Buffer<std::byte> memory_;  // of resident slabs, and of the ring
+  std::byte* aligned_memory_ = nullptr;
+  std::unique_ptr<ScratchFile> file_;
+  // Of each slab, the sum of its tiles' hashes, and whether it has been compared.
+  std::vector<std::uint64_t> hashes_;
+  std::vector<char> is_checked_;
+  bool checks_all_ = false;
+  std::unique_ptr<ReadAhead> reader_;  // none if all is in memory
+};
+
+/// The bytes of products with so many columns of a block of this many columns.
+template <Scalar T>
+Index streamed_workspace_bytes(Index cols, Index columns) {
+  return 3 * padded_cols<Real<T>>(cols) * columns * Index{sizeof(T)};
+}
+
+}  // namespace gridlops

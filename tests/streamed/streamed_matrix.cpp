@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/streamed/streamed_matrix.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "gridlops/base/error.hpp"
+#include "gridlops/ops/dot_test.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/solver.hpp"
+#include "io/npy_files.hpp"
+#include "support/metered_backend.hpp"
+#include "support/problems.hpp"
+#include "support/test_data.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// Large enough that ranks cut their blocks into some slabs, as long as they may keep few in memory.
+constexpr Index m = 1801, n = 1203;
+constexpr Index few = 0, some = Index{5} << 20, all = Index{1} << 40;
+
+bool is_on_host(const GridPtr& grid) { return grid->backend()->memory_space() == MemorySpace::host; }
+
+/// A cheap element that differs from its neighbours.
+template <Scalar T>
+T element(Index i, Index j) {
+  const auto value = static_cast<Real<T>>((i * 37 + j * 101 + i * j) % 1009) / Real<T>(512) - Real<T>(1);
+  return number<T>(1, 2) * T(value);
+}
+
+template <Scalar T>
+DistMatrix<T> matrix_on(const GridPtr& grid, Index rows = m, Index cols = n) {
+  return filled<T>(grid, matrix_layout(Algorithm::stationary_a, *grid, rows, cols), element<T>);
+}
+
+template <Scalar T>
+OperatorPtr<T> packed_on(const GridPtr& grid, bool column_stable, Index rows = m, Index cols = n) {
+  return matrix_mult(Algorithm::stationary_a, matrix_on<T>(grid, rows, cols),
+                     {.column_stable = column_stable, .storage = Storage::packed});
+}
+
+/// The descriptors of this process's files without a name in a directory.
+std::vector<int> nameless_files(const std::string& directory) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    const int descriptor = std::stoi(entry.path().filename().string());
+    const bool is_written = (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
+    if (target.starts_with(directory) && target.ends_with(" (deleted)") && is_written)
+      found.push_back(descriptor);
+  }
+  return found;
+}
+
+/// Gives this rank's only nameless file another byte there; again, and it is what it was.
+void flip_byte(const std::string& directory, Index offset) {
+  const std::vector<int> files = nameless_files(directory);
+  REQUIRE(files.size() == 1);
+  char byte = 0;
+  REQUIRE(pread(files[0], &byte, 1, offset) == 1);
+  byte = static_cast<char>(byte ^ 1);
+  REQUIRE(pwrite(files[0], &byte, 1, offset) == 1);
+  fdatasync(files[0]);
+  posix_fadvise(files[0], 0, 0, POSIX_FADV_DONTNEED);
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("Products of a streamed matrix have the bits of packed ones", "[streamed_matrix]",
+                        Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid)) continue;
+    for (const bool column_stable : {false, true}) {
+      const DistMatrix<T> A = matrix_on<T>(grid);
+      const OperatorPtr<T> packed = packed_on<T>(grid, column_stable);
+      for (const Index memory : {few, some, all}) {
+        const auto streamed = stream_matrix<T>(
+            A, {.scratch = folder.file(""), .memory = memory, .column_stable = column_stable});
+        CHECK(streamed->has_one_pass());
+        if (!grid->is_member()) continue;
+        CHECK(streamed->frobenius_norm() == Approx(frobenius_norm(A)));
+        for (const Index nrhs : {0, 1, 7, 131}) {
+          INFO(describe(*grid) << ": " << memory << " bytes in memory, " << nrhs
+                               << " columns, column-stable: " << column_stable);
+          const Whole<T> X = fractions<T>(2, n, nrhs), Y = fractions<T>(3, m, nrhs);
+          CHECK(products(*streamed, X, Y) == products(*packed, X, Y));
+        }
+        CHECK((streamed->bytes_read() > 0) == (memory != all));
+        CHECK(dot_test(*streamed).passed);
+      }
+      if (is_single<T> || column_stable) break;
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("A streamed matrix may be empty, small, low or narrow", "[streamed_matrix]",
+                        Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid)) continue;
+    for (const auto& [rows, cols] :
+         {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 1}, {2, 5}, {3, 40000}, {60000, 2}}) {
+      const auto streamed = stream_matrix<T>(matrix_on<T>(grid, rows, cols), {.scratch = folder.file("")});
+      if (!grid->is_member()) continue;
+      INFO(describe(*grid) << ": " << rows << " x " << cols);
+      const Whole<T> X = fractions<T>(2, cols, 3), Y = fractions<T>(3, rows, 3);
+      CHECK(products(*streamed, X, Y) == products(*packed_on<T>(grid, false, rows, cols), X, Y));
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("A matrix in a file is streamed as one in memory is", "[streamed_matrix]", Scalars) {
+  using T = TestType;
+  using Stored = std::conditional_t<is_complex<T>, std::complex<float>, float>;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid)) continue;
+    const ScratchFolder folder;
+    write_matrix(folder.file("columns.npy"), matrix_on<T>(grid));
+    write_matrix(folder.file("narrow.npy"), matrix_on<Stored>(grid));
+    write_array(folder.file("rows.npy"), Dims({Partition::balanced(m, 1), Partition::balanced(n, 1)}),
+                filled<T>(grid, {Cut::uncut(m * n), Cut::uncut(1)},
+                          [](Index k, Index) { return element<T>(k / n, k % n); }));
+    const OperatorPtr<T> packed = packed_on<T>(grid, false);
+    for (const char* name : {"columns.npy", "narrow.npy", "rows.npy"}) {
+      INFO(describe(*grid) << ": " << name);
+      const std::string file = folder.file(name);
+      const MatrixHeader header = read_matrix_header(world(), file);
+      CHECK(header.fortran_order == (std::string(name) != "rows.npy"));
+      const auto streamed =
+          stream_matrix<T>(grid, file, header, {.scratch = folder.file(""), .memory = some});
+      if (!grid->is_member()) continue;
+      const Whole<T> X = fractions<T>(2, n, 2), Y = fractions<T>(3, m, 2);
+      CHECK(products(*streamed, X, Y) == products(*packed, X, Y));
+    }
+  }
+}
+
+TEST_CASE("A streamed matrix takes the memory and the disk that its sizes say", "[streamed_matrix]") {
+  using T = double;
+  const ScratchFolder folder;
+  const auto backend = std::make_shared<MeteredBackend>();
+  for (const GridPtr& grid : grids_of(all_shapes(world().size()), [&] { return backend; })) {
+    if (!grid->is_member()) continue;
+    const DistMatrix<T> A = matrix_on<T>(grid);
+    for (const Index memory : {few, some, all}) {
+      INFO(describe(*grid) << ": " << memory << " bytes in memory");
+      const StreamedSizes sizes =
+          streamed_sizes<T>(m, n, 2, grid->shape(), grid->my_row(), grid->my_col(), memory);
+      const Index before = backend->bytes_in_use();
+      const auto streamed = stream_matrix<T>(A, {.scratch = folder.file(""), .memory = memory});
+      CHECK(backend->bytes_in_use() - before == sizes.memory);
+      if (memory == some) CHECK(sizes.memory <= some);
+      const Index written = sizes.disk > 0 ? lseek(nameless_files(folder.file("")).at(0), 0, SEEK_END) : 0;
+      CHECK(written == sizes.disk);
+      // Aligned up, and with what fills tiles, it is A.
+      CHECK(sizes.memory + sizes.disk >= A.local().size() * Index{sizeof(T)});
+      CHECK(sizes.disk <= A.local().size() * Index{sizeof(T)} * 11 / 10);
+    }
+  }
+}
+
+TEST_CASE("A disk that is full or not there is an error on all ranks", "[streamed_matrix]") {
+  using T = double;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid) || !grid->is_member()) continue;
+    const DistMatrix<T> A = matrix_on<T>(grid);
+    CHECK_THROWS_WITH(stream_matrix<T>(A, {.scratch = folder.file("none")}),
+                      Catch::Contains("cannot make a file"));
+    const FileSizeLimit limit(grid->my_row() == 0 && grid->my_col() == 0 ? 1 << 16 : RLIM_INFINITY);
+    CHECK_THROWS_AS(stream_matrix<T>(A, {.scratch = folder.file("")}), OutputError);
+    CHECK(nameless_files(folder.file("")).empty());
+  }
+}
+
+TEST_CASE("What cannot be read, or was not written, is an error on all ranks, and not for good",
+          "[streamed_matrix]") {
+  using T = double;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid) || !grid->is_member()) continue;
+    INFO(describe(*grid));
+    const auto streamed = stream_matrix<T>(matrix_on<T>(grid), {.scratch = folder.file("")});
+    const Whole<T> X = fractions<T>(2, n, 3), Y = fractions<T>(3, m, 3);
+    const bool is_last = grid->my_row() == grid->rows() - 1 && grid->my_col() == grid->cols() - 1;
+    const auto flip = [&] {
+      if (is_last) flip_byte(folder.file(""), 300000);
+      grid->comm().barrier();
+    };
+    flip();
+    for (int turn = 0; turn < 2; ++turn)
+      CHECK_THROWS_WITH(products(*streamed, X, Y), Catch::Contains("are not those"));
+    DistMatrix<T> B = filled<T>(grid, streamed->range().layout(2), element<T>),
+                  solution(grid, streamed->domain().layout(2));
+    CHECK_THROWS_AS(solve(Solver::cgls, *streamed, B, solution, {.max_iterations = 3}), InputError);
+    flip();
+    CHECK(products(*streamed, X, Y) == products(*packed_on<T>(grid, false), X, Y));
+
+    const Index bytes = is_last ? lseek(nameless_files(folder.file("")).at(0), 0, SEEK_END) : 0;
+    if (is_last) CHECK(ftruncate(nameless_files(folder.file("")).at(0), bytes / 2) == 0);
+    grid->comm().barrier();
+    for (int turn = 0; turn < 2; ++turn)
+      CHECK_THROWS_WITH(products(*streamed, X, Y), Catch::Contains("the file ends there"));
+  }
+}
