@@ -72,11 +72,15 @@ void DependentOptions::check(const std::string& value) const {
 }
 
 void require_compatible(const IterationRequest& asked) {
-  const bool one_pass = asked.one_pass.value_or(false), block = asked.solver == Solver::block_cgls;
-  if ((one_pass || block) && asked.algorithm != Algorithm::automatic &&
+  const bool one_pass = asked.one_pass.value_or(false), on_disk = asked.storage == Storage::disk;
+  const bool block = asked.solver == Solver::block_cgls;
+  if ((one_pass || on_disk || block) && asked.algorithm != Algorithm::automatic &&
       asked.algorithm != Algorithm::stationary_a) {
     throw UsageError(fmt::format("{} works with --algorithm stationary-a only, not with {}",
-                                 one_pass ? "--one-pass" : "--solver block-cgls", name_of(asked.algorithm)));
+                                 one_pass  ? "--one-pass"
+                                 : on_disk ? "--storage disk"
+                                           : "--solver block-cgls",
+                                 name_of(asked.algorithm)));
   }
   if (one_pass && asked.on_host && asked.storage == Storage::columns) {
     throw UsageError(

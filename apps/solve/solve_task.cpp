@@ -105,11 +105,14 @@ std::string source_of_choices(Communicator& world, const SolveArguments& argumen
       .source_of_choices(shape.type);
 }
 
-/// Like request_of(), but a restart with `--one-pass auto` continues in the way in which its run began.
+/// Like request_of(), but a restart with `--one-pass auto`, or of a run with A on disks, continues in the way
+/// in which its run began.
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
                             const CheckpointFacts& saved) {
   IterationRequest asked = request_of(arguments, is_compressed);
-  if (const std::string one_pass = saved_fact(saved, one_pass_fact); !asked.one_pass && !one_pass.empty())
+  const bool is_open = !asked.one_pass || (!arguments.one_pass_is_given &&
+                                           saved_fact(saved, storage_fact) == name_of(Storage::disk));
+  if (const std::string one_pass = saved_fact(saved, one_pass_fact); is_open && !one_pass.empty())
     asked.one_pass = one_pass == "on";
   return asked;
 }

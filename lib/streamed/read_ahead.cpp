@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/at_work.hpp"
+#include "base/message.hpp"
+#include "comm/failure/job_end.hpp"
 #include "gridlops/base/trace.hpp"
 
 namespace gridlops {
@@ -15,6 +17,9 @@ namespace {
 /// A disk answers several requests of this length at its full rate: docs/performance-notes.md.
 constexpr Index piece_bytes = Index{4} << 20;
 constexpr int threads = 4;
+
+/// Whoever waits for so long says so, and again after twice as long.
+constexpr std::chrono::seconds first_patience{10};
 
 }  // namespace
 
@@ -92,8 +97,16 @@ const std::byte* ReadAhead::get(Index k) {
     const TraceRegion region("wait for the disk");
     const AtWork at_work;
     const auto begin = std::chrono::steady_clock::now();
-    changed_.wait(lock, is_there);
-    seconds_waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const auto waited = [begin] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin);
+    };
+    for (auto patience = first_patience; !changed_.wait_for(lock, patience, is_there); patience *= 2) {
+      lock.unlock();
+      report(message("has waited ", static_cast<Index>(waited().count()), " s for ", ring_.slab_bytes,
+                     " bytes of A from ", file_.directory(), "; is that disk slow, or gone?"));
+      lock.lock();
+    }
+    seconds_waited_ += waited().count();
   }
   has_failed_ = slot.failure != nullptr;
   if (has_failed_) std::rethrow_exception(slot.failure);

@@ -37,6 +37,7 @@ SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # checkpoints 
 SOLVE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damp-relative", "1e-4", "--output", "X.npy", "--quiet"]
 CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "cgls", "ALGORITHM": "summa"}
 IN_PLACE = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_STORAGE": "columns"}  # products take A itself
+FROM_DISK = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_TOLERANCE": "1e-4"}
 LIVING = r"^gridlops: rank {} on \S+: waited in vain .*no word from rank {}: stopped, lost, "
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
 LOGGED = ["sh", "-c", 'exec "$@" 2>> stderr.$OMPI_COMM_WORLD_RANK', "sh"]  # what ranks say that mpirun cannot hear
@@ -60,7 +61,7 @@ class Jobs:
             path.unlink()
         (self.folder / "X.npy").write_bytes(OLD)
 
-    def run(self, *options, fault=None, environment=None, mpirun=None):
+    def run(self, *options, solve=SOLVE, fault=None, environment=None, mpirun=None):
         """mpirun: a command in its place. Ranks then write their errors to files, which are read when all is over."""
         suite = program.Suite(self.tools.launch, self.tools.program, self.folder)
         settings = {**{f"GRIDLOPS_SOLVE_{name}": value for name, value in CHOICES.items()}, "GRIDLOPS_KERNELS": "blas",
@@ -71,7 +72,7 @@ class Jobs:
             first = LOGGED
         if fault:
             first = [*first, "env", f"LD_PRELOAD={self.tools.injected}", f"GRIDLOPS_FAULT={fault}"]
-        run = suite.run(*SOLVE, *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
+        run = suite.run(*solve, *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
         if mpirun:
             self.await_end()
         over = time.monotonic()
@@ -246,6 +247,43 @@ def slowed(jobs):
     jobs.require(not run.error_lines, "a slow rank is an error:", run.errors)
 
 
+def large_problem(tools, *options):
+    return ["solve", "--matrix", tools.large / "A.npy", "--rhs", tools.large / "B.npy", "--damp-relative", "1e-2", "--output", "X.npy",
+            "--quiet", *options]
+
+
+def on_disk(fault, status, *patterns, checks="entry"):
+    """A on disks, of which each rank keeps as little in memory as it can. `fault` gets a chance."""
+    def case(jobs):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:
+            streamed = large_problem(jobs.tools, "--storage", "disk", "--scratch", scratch, *SAVING)
+
+            def run(memory, *options, **more):
+                return jobs.run("--memory", memory, *options, solve=streamed,
+                                environment={**FROM_DISK, "GRIDLOPS_CHECK": checks, **more.pop("environment", {})}, **more)
+            refused = run(1)
+            least = re.search(r"at least ([\d.]+) MiB", refused.errors)
+            jobs.require(refused.status == 2 and least, "nothing says what memory is the least:", refused.errors)
+            memory = int(1.02 * 2**20 * float(least[1]))
+            rank = any_rank(jobs)
+            ended = run(memory, fault=f"{rank}:{fault(jobs.chance)}")
+            jobs.ended(ended, status, LIMIT + 15)
+            for pattern in patterns:
+                jobs.require(re.search(pattern.format(rank), ended.errors, re.MULTILINE), "nobody says", pattern.format(rank), ended.errors)
+            seconds = jobs.seconds
+            if status == 0:
+                jobs.require((jobs.folder / "X.npy").read_bytes() == jobs.tools.from_memory, "the result has other bits")
+            else:
+                jobs.output_is_old()
+                saved = (jobs.folder / "saved" / "manifest.json").exists()
+                again = run(memory, *(["--restart", "saved"] if saved else []))
+                jobs.require(again.status == 0 and (jobs.folder / "X.npy").read_bytes() == jobs.tools.from_memory,
+                             "a restart gives other bits:", again.status, again.errors[-500:])
+            jobs.seconds = seconds
+            jobs.require(not os.listdir(scratch), "files are left in the scratch directory:", os.listdir(scratch))
+    return case
+
+
 @contextlib.contextmanager
 def two_hosts(jobs, **options):
     try:
@@ -335,6 +373,18 @@ ROWS = [
     (14, "a bit of A flips", "`cblas_dgemm:N:flip`", "`--guard 3` raises an alarm", guarded_matrix, False),
     (15, "NaN in a product", "`cblas_dgemm:N:nan`", "3; one column is non_finite, the others as ever", not_a_number, True),
     (17, "SIGTERM", "`cblas_dgemm:N:term`", "75; saved, and goes on with the same bits", terminated, True),
+    (16, "the disk for A is full", "`take-room:1:enospc`", "74; nothing is left", on_disk(lambda chance: "take-room:1:enospc", 74, "No space left"), True),
+    (16, "A cannot be read", "`read:N:5`", "65; a restart has the same bits",
+     on_disk(lambda chance: f"read:{chance.randint(1, 400)}:5", 65, r"cannot read \d+ bytes of A at byte \d+ of .*: Input/output error"), True),
+    (16, "reads are short", "`read:N:short`", "0; the same bits", on_disk(lambda chance: f"read:{chance.randint(1, 400)}:short", 0), False),
+    (16, "a byte of A flips on the disk", "`read:N:flip`", "65, by its hash; a restart has the same bits",
+     on_disk(lambda chance: f"read:{chance.randint(1, 12)}:flip", 65, "are not those that were written"), False),
+    (16, "a byte of A flips later", "`read:N:flip`", "the same, with `GRIDLOPS_CHECK=all`",
+     on_disk(lambda chance: f"read:{chance.randint(100, 300)}:flip", 65, "are not those that were written", checks="all"), False),
+    (16, "a disk is slow", "`read:N:block`", "0; the rank and its disk are named",
+     on_disk(lambda chance: f"read:{chance.randint(1, 200)}:block", 0, r"^gridlops: rank {} on \S+: has waited 10 s for \d+ bytes of A from"), False),
+    (16, "a rank is killed while it reads A", "`read:N:kill`", "137; nothing is left; the same bits",
+     on_disk(lambda chance: f"read:{chance.randint(1, 400)}:kill", 137), True),
     (18, "a rank is slow", "`cblas_dgemm:N:slow`", "0; nothing is said", slowed, False),
 ]
 
@@ -345,6 +395,13 @@ def make_problem(folder):
     A, B = (left * np.geomspace(1, 1 / 30, 203)) @ right.T, rng.standard_normal((301, 7))
     for name, array in {"A": A, "B": B}.items():
         np.save(folder / f"{name}.npy", array)
+
+
+def make_large_problem(folder):
+    folder.mkdir()
+    rng = np.random.default_rng(4)
+    for name, shape in {"A": (2203, 1801), "B": (2203, 3)}.items():
+        np.save(folder / f"{name}.npy", rng.standard_normal(shape))
 
 
 def run_row(tools, source, expected, row, repeat):
@@ -401,6 +458,12 @@ def main():
         tools.solution = source / "sound.npy"
         os.rename(source / "X.npy", tools.solution)
         expected = tools.solution.read_bytes()
+        tools.large = source / "large"
+        make_large_problem(tools.large)
+        run = sound.run("--storage", "packed", "--one-pass", "on", solve=large_problem(tools), environment=FROM_DISK)
+        if run.status != 0:
+            sys.exit(f"without a fault: status {run.status}\n{run.errors}")
+        tools.from_memory = (source / "X.npy").read_bytes()
         for row in ROWS:
             if (tools.rows and row[0] not in tools.rows) or (tools.quick and not row[5]):
                 continue

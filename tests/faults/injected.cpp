@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -79,6 +80,9 @@ void record(const char* what, const std::string& path) {
   if (fault().operation == "record" && is_of_this_rank()) std::fprintf(stderr, "%s %s\n", what, path.c_str());
 }
 
+/// A file of A on a disk.
+bool is_nameless(const std::string& path) { return path.ends_with(" (deleted)"); }
+
 bool is_temporary(std::string_view path) { return path.find(".tmp.") != std::string_view::npos; }
 
 std::string path_of(int descriptor) {
@@ -125,6 +129,31 @@ void cblas_dgemm(CBLAS_ORDER order, CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, 
 }
 
 // In a build for files of any length, which Meson makes, these are the functions with 64 in their names.
+
+ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {
+  static const auto read = next<ssize_t(int, void*, std::size_t, off_t)>("pread64");
+  static std::mutex threads_read;
+  const auto befalls_it = [&] {
+    const std::lock_guard one_at_a_time(threads_read);
+    return is_nameless(path_of(fd)) && file_fails("read");
+  };
+  if (!befalls_it()) return read(fd, buf, nbytes, offset);
+  const std::string& kind = fault().kind;
+  if (kind == "short") return read(fd, buf, nbytes / 3 / 4096 * 4096 + 4096, offset);
+  if (kind == "block") {
+    static std::once_flag first;
+    std::call_once(first, [] { sleep(12); });
+  }
+  if (kind != "flip" && kind != "block") return failed(error_number());
+  const ssize_t count = read(fd, buf, nbytes, offset);
+  if (kind == "flip" && count > 0) *static_cast<char*>(buf) ^= 1;
+  return count;
+}
+
+int posix_fallocate(int fd, off_t offset, off_t length) {
+  static const auto take = next<int(int, off_t, off_t)>("posix_fallocate64");
+  return is_nameless(path_of(fd)) && file_fails("take-room") ? error_number() : take(fd, offset, length);
+}
 
 ssize_t pwrite(int fd, const void* buf, std::size_t nbytes, off_t offset) {
   static const auto write = next<ssize_t(int, const void*, std::size_t, off_t)>("pwrite64");
