@@ -18,6 +18,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
 #include "measure/memory_plan.hpp"
 #include "subcommands.hpp"
 
@@ -36,6 +37,7 @@ struct PlanArguments {
   DependentOptions by_solver{"--solver"};
   Index iterations = 100;
   Index memory_per_rank = std::numeric_limits<Index>::max();
+  Index disk_rate = 0;  ///< what a rank's disk delivers, in bytes per second; 0: it has none
   std::string transport = "mpi";
   std::string matrix;  ///< the directory of a compressed matrix, instead of a shape
   std::shared_ptr<const SavedCompressed> compressed{};
@@ -48,18 +50,21 @@ struct Plan {
   PlannedIteration iteration;
   Index batch = 0;         ///< columns at once
   Index memory = 0;        ///< of the rank that needs most
+  Index disk = 0;          ///< on the disk of that rank
   double seconds = 0;      ///< of an iteration with a batch; NaN with a compressed matrix
   double all_seconds = 0;  ///< of all iterations of all batches
 };
 
 /// The bytes of the rank that needs most. The first rank has the largest part of everything but of a
 /// compressed matrix.
+/// tiles: what a rank keeps of a matrix on disks.
 template <Scalar T>
-Index memory_of(const PlanArguments& arguments, const Plan& plan) {
+Index memory_of(const PlanArguments& arguments, const Plan& plan, const StreamedSizes& tiles) {
   const PlannedIteration& iteration = plan.iteration;
   // This grid has no ranks here, so it takes no memory.
   const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
   const Layout layout = matrix_layout(iteration.algorithm, *grid, arguments.shape.rows, arguments.shape.cols);
+  const bool on_disk = iteration.storage == Storage::disk;
   const OperatorPtr<T> product = matrix_mult(iteration.algorithm, DistMatrix<T>(grid, layout));
   PlannedSolve solve{.solver = iteration.solver,
                      .algorithm = iteration.algorithm,
@@ -72,6 +77,7 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan) {
                                                                                          : product->range(),
                      .domain = product->domain(),
                      .storage = iteration.storage};
+  if (on_disk) solve.tile_bytes = [&](int, int) { return tiles.memory + tiles.workspace; };
   if (!arguments.compressed) return memory_of_rank(solve, 0, 0);
   const Index columns = largest_batch(Partition::with_sizes({arguments.shape.nrhs}), plan.batch);
   solve.tile_bytes = [&](int row, int col) {
@@ -89,6 +95,23 @@ double cost_of(const PlanArguments& arguments, const Plan& plan) {
                               : plan.all_seconds;
 }
 
+/// Puts A of a plan on disks: a rank keeps of it what the rest of its memory leaves. An iteration takes as
+/// long as the disk or as the cores need, whichever is longer.
+template <Scalar T>
+void put_on_disk(const PlanArguments& arguments, Plan& plan) {
+  const ProductShape& shape = arguments.shape;
+  const auto sizes = [&](Index memory) {
+    return streamed_sizes<T>(shape.rows, shape.cols, plan.iteration.shape.nrhs, plan.grid, 0, 0, memory);
+  };
+  const StreamedSizes least = sizes(0);
+  const Index beside = memory_of<T>(arguments, plan, least) - least.memory;
+  const StreamedSizes tiles = sizes(std::max<Index>(arguments.memory_per_rank - beside, 0));
+  plan.memory = beside + tiles.memory;
+  plan.disk = tiles.disk;
+  const Index read = plan.iteration.one_pass ? tiles.disk : 2 * tiles.disk;
+  plan.seconds = std::max(plan.seconds, static_cast<double>(read) / static_cast<double>(arguments.disk_rate));
+}
+
 /// The plan for a request on one grid.
 Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, const MachineModel& machine,
              GridShape grid) {
@@ -99,11 +122,14 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
   plan.iteration = plan_iteration(asked, shape, grid, machine);
   plan.seconds = arguments.compressed ? std::numeric_limits<double>::quiet_NaN()
                                       : iteration_seconds(plan.iteration, grid, machine);
+  with_scalar_type(shape.type, [&]<Scalar T>() {
+    if (plan.iteration.storage == Storage::disk) return put_on_disk<T>(arguments, plan);
+    plan.memory = memory_of<T>(arguments, plan, {});
+  });
   plan.all_seconds =
       plan.seconds *
       static_cast<double>(arguments.iterations *
                           batch_count(columns_of(plan.iteration.algorithm, shape.nrhs, grid), asked.batch));
-  plan.memory = with_scalar_type(shape.type, [&]<Scalar T>() { return memory_of<T>(arguments, plan); });
   return plan;
 }
 
@@ -127,10 +153,10 @@ Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridSh
   return plan;
 }
 
-/// The fastest plan that fits on this grid, or on any grid of this many ranks, with as many columns at once
-/// as fit; nothing if no column fits.
-std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
-                             std::optional<GridShape> asked) {
+/// The fastest plan that fits on this grid, or on any grid of this many ranks, with A where it is asked for
+/// and as many columns at once as fit; nothing if no column fits.
+std::optional<Plan> plan_in_place(const PlanArguments& arguments, const MachineModel& machine, int ranks,
+                                  std::optional<GridShape> asked) {
   for (Index batch = arguments.shape.nrhs;; batch = (batch + 1) / 2) {
     const auto seconds = [&](GridShape candidate) {
       const Plan plan = plan_on(arguments, machine, candidate, batch);
@@ -141,6 +167,21 @@ std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel&
     if (plan.memory <= arguments.memory_per_rank) return plan;
     if (batch <= 1) return std::nullopt;
   }
+}
+
+/// The same, with A on disks where there are some and that is faster than fewer columns at a time.
+std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
+                             std::optional<GridShape> grid) {
+  const std::optional<Plan> plan = plan_in_place(arguments, machine, ranks, grid);
+  const Algorithm asked = arguments.asked.algorithm;
+  const bool may_be_on_disk = arguments.disk_rate > 0 && !arguments.compressed && arguments.asked.on_host &&
+                              (asked == Algorithm::automatic || asked == Algorithm::stationary_a);
+  if (!may_be_on_disk || (plan && plan->batch == arguments.shape.nrhs)) return plan;
+  PlanArguments on_disk = arguments;
+  on_disk.asked.storage = Storage::disk;
+  on_disk.asked.one_pass.reset();
+  const std::optional<Plan> streamed = plan_in_place(on_disk, machine, ranks, grid);
+  return streamed && (!plan || streamed->all_seconds < plan->all_seconds) ? streamed : plan;
 }
 
 struct PlannedTraffic {
@@ -174,6 +215,7 @@ Json json_of(const Plan& plan, const PlannedTraffic& traffic) {
           {"one_pass", plan.iteration.one_pass},
           {"batch", plan.batch},
           {"memory_bytes", plan.memory},
+          {"disk_bytes", plan.disk},
           {"bytes_received", traffic.most_bytes},
           {"messages", traffic.messages},
           {"seconds_per_iteration", plan.seconds},
@@ -342,11 +384,16 @@ Action define_plan(Options& options) {
   options.parsed(
       "--memory-per-rank", [&plan](const std::string& text) { plan.memory_per_rank = size_number(text, 1); },
       "BYTES", "The most memory that a rank may take; 4G [any]");
+  options.parsed(
+      "--disk-rate", [&plan](const std::string& text) { plan.disk_rate = size_number(text, 1); }, "BYTES",
+      "What the disk of a rank delivers in a second, such as 500M: A goes there where memory is short");
   options.text("--machine", plan.machine, "FILE", about_machine);
   options.text("--json", plan.json, "FILE", "Writes the plans as JSON");
   plan.by_solver.follow_solver_table(options);
   options.examples({"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
                     "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G",
+                    "gridlops plan --matrix-size 1000000x200000 --rhs 64 --ranks 16..64 --memory-per-rank 8G "
+                    "--disk-rate 500M",
                     "gridlops plan --matrix compressed --rhs 8 --ranks 1..16"});
   return [arguments](Communicator& world) { return program::plan(world, *arguments); };
 }

@@ -57,4 +57,5 @@ PYBIND11_MODULE(_native, native) {
   bind_sweeps(native);
   bind_files(native);
   bind_compressed(native);
+  bind_streamed(native);
 }

@@ -107,6 +107,7 @@ void bind_refinement(py::module_& native);
 void bind_sweeps(py::module_& native);
 void bind_files(py::module_& native);
 void bind_compressed(py::module_& native);
+void bind_streamed(py::module_& native);
 
 /// The caller's array as a block of this type. Throws UsageError unless its columns lie one after the other.
 template <Scalar T>

@@ -131,6 +131,7 @@ class StationaryStreamed final : public StreamedMatrix<T> {
 
 void check(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
   agreement.on("column-stable", options.column_stable ? "yes" : "no");
+  require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
   require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
                       "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
 }

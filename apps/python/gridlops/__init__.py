@@ -17,7 +17,7 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 ===========  =====================================================================================================
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
-operators    ``matrix_mult``, ``compress``, ``read_compressed``, ``high_plane``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
+operators    ``matrix_mult``, ``compress``, ``read_compressed``, ``stream_matrix``, ``high_plane``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``cg``, ``minres``, ``ista``, ``fista``, ``admm``, ``primal_dual``, ``proximal_gradient``; ``regularized_inversion`` and others; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep, ``SolutionSpace`` sweeps over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``solve_refined`` solves by an approximation of A; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
@@ -76,9 +76,10 @@ from .solvers import (Iteration, Observer, SolveOptions,
                       normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
                       regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros
+from .streamed import StreamedOperator, stream_matrix
 from .sweeps import DampingCurve, SolutionSpace, damping_curve, gcv_probe
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "compressed", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "segy", "session", "slices", "solvers", "spaces", "sweeps")
+_MODULES = ("arrays", "blocks", "compressed", "errors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "segy", "session", "slices", "solvers", "spaces", "streamed", "sweeps")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrices on disks."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable
+
+import numpy.typing as npt
+
+from . import io
+from .grids import Grid
+from .matrices import Matrix, functions_for
+from .operators import Operator, matrix_of
+
+
+class StreamedOperator(Operator):
+    """A matrix on disks as an operator."""
+
+    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, figures: Callable[[], tuple[int, float]]) -> None:
+        super().__init__(grid, dtype, native)
+        self._figures = figures
+
+    @property
+    def bytes_read(self) -> int:
+        """What this rank has read of its file so far."""
+        return self._figures()[0]
+
+    @property
+    def seconds_waited(self) -> float:
+        """How long products of this rank have waited for its disk."""
+        return self._figures()[1]
+
+
+def stream_matrix(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], *, scratch: str | os.PathLike[str] = "",
+                  memory: int = 0, column_stable: bool = False, grid: Grid | None = None) -> StreamedOperator:
+    """A matrix as an operator that keeps on disks what has no room in memory. Collective.
+
+    Its products have the bits of ``matrix_mult(A, "stationary-a", storage="packed")``, and read ahead while they compute.
+    A is a matrix with the layout of :meth:`Grid.matrix_layout`, which is only read; on one rank also an array of NumPy;
+    or the name of a file, of which no rank ever holds its block, for a ``grid`` or one of all ranks. This rank keeps
+    ``memory`` bytes of A, with those that it reads ahead, and the rest in a file without a name in the directory
+    ``scratch``, by default ``$TMPDIR`` or ``/var/tmp``.
+
+    Raises OutputError on all ranks if the directory cannot take A. Products raise InputError on all ranks if a disk fails.
+    """
+    asked = (os.fspath(scratch), memory, column_stable)
+    if isinstance(A, (str, os.PathLike)):
+        on = Grid() if grid is None else grid
+        _, dtype = io.shape_of(on, A)
+        return StreamedOperator(on, dtype, *functions_for(dtype).stream_file(on.all_ranks, on.native, os.fspath(A), asked))
+    matrix = matrix_of("stream_matrix", A)
+    return StreamedOperator(matrix.grid, matrix.dtype, *functions_for(matrix.dtype).stream_matrix(matrix.native, asked))

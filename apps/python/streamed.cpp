@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <string>
+#include <tuple>
+
+#include "gridlops/streamed/streamed_matrix.hpp"
+#include "native.hpp"
+
+namespace gridlops::python {
+namespace {
+
+using GridPtr = std::shared_ptr<ProcessGrid>;
+/// The scratch directory, the memory, and whether columns are stable.
+using Asked = std::tuple<std::string, Index, bool>;
+
+StreamOptions options_of(const Asked& asked) {
+  const auto& [scratch, memory, column_stable] = asked;
+  return {scratch, memory, column_stable};
+}
+
+/// The operator that make() returns, and what it has read on this rank: bytes, and seconds that it waited.
+template <Scalar T, class Make>
+py::tuple made_unlocked(Make&& make) {
+  StreamedMatrixPtr<T> made;
+  {
+    const py::gil_scoped_release release;
+    made = make();
+  }
+  return py::make_tuple(Operator<T>{made}, py::cpp_function([made] {
+                          return py::make_tuple(made->bytes_read(), made->seconds_waited());
+                        }));
+}
+
+}  // namespace
+
+void bind_streamed(py::module_& native) {
+  for_each_type(native, []<Scalar T>(py::module_ module) {
+    module.def("stream_matrix", [](const Matrix<T>& A, const Asked& asked) {
+      return made_unlocked<T>([&] { return stream_matrix<T>(A.matrix, options_of(asked)); });
+    });
+    module.def("stream_file",
+               [](Communicator& comm, const GridPtr& grid, const std::string& name, const Asked& asked) {
+                 return made_unlocked<T>([&] {
+                   return stream_matrix<T>(grid, name, read_matrix_header(comm, name), options_of(asked));
+                 });
+               });
+  });
+}
+
+}  // namespace gridlops::python

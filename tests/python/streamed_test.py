@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrices on disks from Python, against NumPy."""
+import os
+
+import numpy as np
+from ranks import expect_error, grids, on_root
+
+import gridlops as gl
+
+SHAPE = (1801, 1203)  # of which ranks that keep little in memory read some slabs
+
+
+def noise(dtype, seed=1, shape=SHAPE):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal(shape)
+    return (A + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else A).astype(dtype)
+
+
+def data_of(op, columns=3):
+    return gl.zeros(op.range, columns, op.dtype).fill(lambda i, j: np.cos(i * (j + 1)).astype(op.dtype))
+
+
+def test_products_and_solution(folder):
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        A = noise(dtype)
+        on_root(lambda A=A: np.save(folder / "A.npy", A))
+        for grid in grids():
+            op = gl.stream_matrix(folder / "A.npy", scratch=folder, grid=grid)
+            assert isinstance(op, gl.Operator) and op.shape == SHAPE and op.dtype == dtype
+            Y = data_of(op)
+            back, data = (op.H @ Y).gather(), Y.gather()
+            X, _ = gl.cgls(op, Y, damp=1.0, tolerance=1e-4, one_pass=True)
+            solved = X.gather()
+            if grid.is_member:
+                assert op.bytes_read > 0 and op.seconds_waited >= 0
+            if back is not None:
+                size = np.abs(A).sum(axis=0)[:, None]
+                assert (np.abs(back - A.conj().T @ data) <= 30 * np.finfo(dtype).eps * size).all()
+                normal = A.conj().T.astype(complex) @ A + np.eye(SHAPE[1])
+                exact = np.linalg.solve(normal, A.conj().T @ data)
+                assert np.linalg.norm(solved - exact) <= 1e-2 * np.linalg.norm(exact)
+    assert not [name for name in os.listdir(folder) if name != "A.npy"]
+
+
+def test_memory():
+    A = noise("float64")
+    for grid in grids():
+        matrix = gl.Matrix(grid, grid.matrix_layout(*SHAPE)).scatter(A)
+        packed = gl.matrix_mult(matrix, "stationary-a", storage="packed")
+        for memory, reads in ((0, True), (1 << 30, False)):
+            op = gl.stream_matrix(matrix, memory=memory)
+            Y = data_of(op)
+            found, expected = (op.H @ Y).gather(), (packed.H @ Y).gather()
+            if grid.is_member:
+                assert (op.bytes_read > 0) == reads
+            if found is not None:
+                assert np.array_equal(found, expected)
+
+
+def test_refusals(folder):
+    grid = grids()[0]
+    A = gl.Matrix(grid, grid.matrix_layout(90, 70)).fill(lambda i, j: i + j)
+    expect_error(gl.OutputError, lambda: gl.stream_matrix(A, scratch=folder / "none", memory=0), "cannot make a file there")
+    expect_error(gl.UsageError, lambda: gl.stream_matrix(A, memory=-1), "the memory cannot be -1 bytes")
+    expect_error(gl.UsageError, lambda: gl.matrix_mult(A, "stationary-a", storage="disk"), "stream_matrix")
