@@ -47,8 +47,9 @@ class FileSizeLimit {
 /// outside a grid). Rank 0 removes it once all are done with it.
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    std::string name = (place() / "gridlops-XXXXXX").string();
+  ScratchFolder() : ScratchFolder(place()) {}
+  explicit ScratchFolder(const std::filesystem::path& where) {
+    std::string name = (where / "gridlops-XXXXXX").string();
     if (world().rank() == 0 && mkdtemp(name.data()) == nullptr) std::perror(name.c_str());
     path_ = broadcast_text(world(), name, 0);
   }

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Matrices on disks from Python, against NumPy."""
-import os
-
 import numpy as np
 from ranks import expect_error, grids, on_root
 
 import gridlops as gl
 
+DISK = "/var/tmp"  # no file system in memory
 SHAPE = (1801, 1203)  # of which ranks that keep little in memory read some slabs
 
 
@@ -25,7 +24,7 @@ def test_products_and_solution(folder):
         A = noise(dtype)
         on_root(lambda A=A: np.save(folder / "A.npy", A))
         for grid in grids():
-            op = gl.stream_matrix(folder / "A.npy", scratch=folder, grid=grid)
+            op = gl.stream_matrix(folder / "A.npy", scratch=DISK, grid=grid)
             assert isinstance(op, gl.Operator) and op.shape == SHAPE and op.dtype == dtype
             Y = data_of(op)
             back, data = (op.H @ Y).gather(), Y.gather()
@@ -39,7 +38,6 @@ def test_products_and_solution(folder):
                 normal = A.conj().T.astype(complex) @ A + np.eye(SHAPE[1])
                 exact = np.linalg.solve(normal, A.conj().T @ data)
                 assert np.linalg.norm(solved - exact) <= 1e-2 * np.linalg.norm(exact)
-    assert not [name for name in os.listdir(folder) if name != "A.npy"]
 
 
 def test_memory():
@@ -48,7 +46,7 @@ def test_memory():
         matrix = gl.Matrix(grid, grid.matrix_layout(*SHAPE)).scatter(A)
         packed = gl.matrix_mult(matrix, "stationary-a", storage="packed")
         for memory, reads in ((0, True), (1 << 30, False)):
-            op = gl.stream_matrix(matrix, memory=memory)
+            op = gl.stream_matrix(matrix, scratch=DISK, memory=memory)
             Y = data_of(op)
             found, expected = (op.H @ Y).gather(), (packed.H @ Y).gather()
             if grid.is_member:

@@ -2,6 +2,8 @@
 #include "gridlops/streamed/streamed_matrix.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -23,6 +25,9 @@ namespace {
 /// Large enough that ranks cut their blocks into some slabs, as long as they may keep few in memory.
 constexpr Index m = 1801, n = 1203;
 constexpr Index few = 0, some = Index{5} << 20, all = Index{1} << 40;
+
+/// No file system in memory.
+constexpr const char* disk = "/var/tmp";
 
 bool is_on_host(const GridPtr& grid) { return grid->backend()->memory_space() == MemorySpace::host; }
 
@@ -75,7 +80,7 @@ void flip_byte(const std::string& directory, Index offset) {
 TEMPLATE_LIST_TEST_CASE("Products of a streamed matrix have the bits of packed ones", "[streamed_matrix]",
                         Scalars) {
   using T = TestType;
-  const ScratchFolder folder;
+  const ScratchFolder folder(disk);
   for (const GridPtr& grid : all_grids()) {
     if (!is_on_host(grid)) continue;
     for (const bool column_stable : {false, true}) {
@@ -104,7 +109,7 @@ TEMPLATE_LIST_TEST_CASE("Products of a streamed matrix have the bits of packed o
 TEMPLATE_LIST_TEST_CASE("A streamed matrix may be empty, small, low or narrow", "[streamed_matrix]",
                         Scalars) {
   using T = TestType;
-  const ScratchFolder folder;
+  const ScratchFolder folder(disk);
   for (const GridPtr& grid : all_grids()) {
     if (!is_on_host(grid)) continue;
     for (const auto& [rows, cols] :
@@ -123,7 +128,7 @@ TEMPLATE_LIST_TEST_CASE("A matrix in a file is streamed as one in memory is", "[
   using Stored = std::conditional_t<is_complex<T>, std::complex<float>, float>;
   for (const GridPtr& grid : all_grids()) {
     if (!is_on_host(grid)) continue;
-    const ScratchFolder folder;
+    const ScratchFolder folder(disk);
     write_matrix(folder.file("columns.npy"), matrix_on<T>(grid));
     write_matrix(folder.file("narrow.npy"), matrix_on<Stored>(grid));
     write_array(folder.file("rows.npy"), Dims({Partition::balanced(m, 1), Partition::balanced(n, 1)}),
@@ -146,7 +151,7 @@ TEMPLATE_LIST_TEST_CASE("A matrix in a file is streamed as one in memory is", "[
 
 TEST_CASE("A streamed matrix takes the memory and the disk that its sizes say", "[streamed_matrix]") {
   using T = double;
-  const ScratchFolder folder;
+  const ScratchFolder folder(disk);
   const auto backend = std::make_shared<MeteredBackend>();
   for (const GridPtr& grid : grids_of(all_shapes(world().size()), [&] { return backend; })) {
     if (!grid->is_member()) continue;
@@ -170,10 +175,13 @@ TEST_CASE("A streamed matrix takes the memory and the disk that its sizes say", 
 
 TEST_CASE("A disk that is full or not there is an error on all ranks", "[streamed_matrix]") {
   using T = double;
-  const ScratchFolder folder;
+  const ScratchFolder folder(disk);
   for (const GridPtr& grid : all_grids()) {
     if (!is_on_host(grid) || !grid->is_member()) continue;
     const DistMatrix<T> A = matrix_on<T>(grid);
+    struct statfs shared {};
+    if (statfs("/dev/shm", &shared) == 0 && shared.f_type == TMPFS_MAGIC)
+      CHECK_THROWS_WITH(stream_matrix<T>(A, {.scratch = "/dev/shm"}), Catch::Contains("is in memory"));
     CHECK_THROWS_WITH(stream_matrix<T>(A, {.scratch = folder.file("none")}),
                       Catch::Contains("cannot make a file"));
     const FileSizeLimit limit(grid->my_row() == 0 && grid->my_col() == 0 ? 1 << 16 : RLIM_INFINITY);
@@ -185,7 +193,7 @@ TEST_CASE("A disk that is full or not there is an error on all ranks", "[streame
 TEST_CASE("What cannot be read, or was not written, is an error on all ranks, and not for good",
           "[streamed_matrix]") {
   using T = double;
-  const ScratchFolder folder;
+  const ScratchFolder folder(disk);
   for (const GridPtr& grid : all_grids()) {
     if (!is_on_host(grid) || !grid->is_member()) continue;
     INFO(describe(*grid));

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solves with A on disks and with A in memory: the disks' rate that is reached, the speed beside that in memory, bits, and memory.
+
+streamed.py BUILD [--ranks 2] [--rows 27000] [--cols 27000] [--columns 8,64,192] [--share 3] [--iterations 6] [--scratch DIR] [--turns 3]
+            [--no-memory]
+
+A has random elements, the bytes of all ranks' memory times --share. Each turn measures the disks by --dry-run, and solves on disks and
+in memory (packed, in one pass). Seconds are those of an iteration, of the slowest rank; the median of the turns. With --no-memory
+nothing is solved in memory, because A does not fit there."""
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def make(folder, rows, cols, columns):
+    """A in C order, some rows at a time, and B."""
+    A = np.lib.format.open_memmap(folder / "A.npy", "w+", "float64", (rows, cols))
+    rng = np.random.default_rng(1)
+    for first in range(0, rows, 1024):
+        A[first:first + 1024] = rng.random((min(1024, rows - first), cols)) - 0.5
+    A.flush()
+    np.save(folder / "B.npy", rng.standard_normal((rows, columns)))
+
+
+def main():
+    numbers = lambda text: [int(each) for each in text.split(",")]  # noqa: E731
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=27000)
+    parser.add_argument("--cols", type=int, default=27000)
+    parser.add_argument("--columns", type=numbers, default=[8, 64, 192])
+    parser.add_argument("--share", type=float, default=3)
+    parser.add_argument("--iterations", type=int, default=6)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--scratch", type=Path, default=Path("/var/tmp"))
+    parser.add_argument("--no-memory", action="store_true")
+    asked = parser.parse_args()
+    launch = Path(__file__).resolve().parents[2] / "tests/support/launch"
+    memory = int(8 * asked.rows * asked.cols / asked.share / asked.ranks)
+    with tempfile.TemporaryDirectory(dir=asked.scratch) as temporary:
+        folder = Path(temporary)
+        make(folder, asked.rows, asked.cols, max(asked.columns))
+        everything = np.load(folder / "B.npy")
+
+        def solve(*options):
+            run = subprocess.run([launch, str(asked.ranks), asked.build / "apps/gridlops", "solve", "--matrix", folder / "A.npy", "--rhs", folder / "b.npy", "--output",
+                                  folder / "X.npy", "--report", folder / "report.json", "--algorithm", "stationary-a", "--grid", f"{asked.ranks}x1", "--damp", "10",
+                                  "--iterations", str(asked.iterations), "--tolerance", "0", "--quiet", *map(str, options)], check=False, capture_output=True, text=True)
+            assert run.returncode in (0, 3), run.stderr
+            return run.stdout
+
+        def solved(*options):
+            solve(*options)
+            return json.loads((folder / "report.json").read_text(encoding="utf-8")), (folder / "X.npy").read_bytes()
+
+        on_disk = ["--storage", "disk", "--scratch", asked.scratch, "--memory", memory]
+        for columns in asked.columns:
+            np.save(folder / "b.npy", everything[:, :columns])
+            rates, reached, seconds, in_memory, peaks, same = [], [], [], [], [], []
+            for _ in range(asked.turns):
+                plan = solve(*on_disk, "--dry-run")
+                number, unit = re.search(r"deliver ([\d.]+) (\w+)/s", plan).groups()
+                rates.append(float(number) * UNITS[unit])
+                report, bits = solved(*on_disk)
+                seconds.append(report["prediction"]["seconds"]["measured"])
+                reached.append(report["figures"]["disk_bytes"] / seconds[-1])
+                peaks.append(max(report["memory_bytes"]["peak"]) / memory)
+                if not asked.no_memory:
+                    report, packed = solved("--storage", "packed", "--one-pass", "on")
+                    in_memory.append(report["prediction"]["seconds"]["measured"])
+                    same.append(bits == packed)
+            middle = statistics.median
+            text = f"{columns} columns: {middle(seconds):.2f} s an iteration; disks {middle(reached) / 1e9:.2f} of {middle(rates) / 1e9:.2f} GB/s, {middle(a / b for a, b in zip(reached, rates, strict=True)):.2f}"
+            if in_memory:
+                text += f"; in memory {middle(in_memory):.2f} s, {middle(a / b for a, b in zip(in_memory, seconds, strict=True)):.2f} of its speed; the same bits: {all(same)}"
+            print(text + f"; peak {max(peaks):.3f} of the memory allowed", flush=True)
+            print("   " + plan.strip().splitlines()[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()

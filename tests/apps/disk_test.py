@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks `gridlops solve` with A on disks against NumPy, and against A in memory. disk_test.py LAUNCH PROGRAM"""
+import json
+import os
+import re
+import tempfile
+
+import numpy as np
+
+import program
+
+ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
+
+
+def solve(suite, scratch, *options, ranks=None, status=0, output="X.npy"):
+    run = suite.run("solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / output, "--damp", DAMP, "--tolerance", "1e-9",
+                    "--report", suite.folder / "R.json", "--scratch", scratch, *options, ranks=ranks)
+    suite.succeeded(run, status)
+    return run
+
+
+def report_of(suite):
+    return json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
+
+
+def least_memory(suite, scratch, ranks):
+    """What the program says that a rank takes at least, with a little more."""
+    run = solve(suite, scratch, "--storage", "disk", "--memory", 1, ranks=ranks, status=2)
+    found = re.search(r"--memory is 1 B, but a rank takes at least ([\d.]+) MiB with A on a disk", run.errors)
+    suite.check(found, "nothing says what memory is the least:", run.errors)
+    return int(1.02 * 2**20 * float(found[1])) if found else 1 << 40
+
+
+def make(suite):
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((ROWS, COLS)), rng.standard_normal((ROWS, COLUMNS))
+    np.save(suite.folder / "A.npy", A)
+    np.save(suite.folder / "B.npy", B)
+    return np.linalg.solve(A.T @ A + DAMP**2 * np.eye(COLS), A.T @ B)
+
+
+def check_solution(suite, scratch, exact):
+    """On any ranks, as in NumPy, with the bits of A in memory, and in the memory allowed."""
+    for ranks, grid in ((None, "1x1"), (2, "1x2"), (4, "2x2")):
+        memory = least_memory(suite, scratch, ranks)
+        run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", grid, ranks=ranks)
+        X, report = (np.load(suite.folder / "X.npy"), report_of(suite)) if run.status == 0 else (exact, {})
+        suite.close(X, exact, 1e-8 * np.abs(exact).max(), "the solution", grid)
+        suite.check(report.get("storage") == "disk" and report["solver"] == "one-pass-cgls", "the report", report.get("storage"))
+        figures = report.get("figures", {})
+        suite.check(0 < figures.get("disk_bytes", 0) <= 1.1 * 8 * ROWS * COLS, "bytes on disks", figures)
+        suite.check(figures.get("disk_bytes_read", 0) >= report["iterations"] * figures.get("disk_bytes", 0), "bytes read", figures)
+        suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
+        solve(suite, scratch, "--storage", "packed", "--one-pass", "on", "--algorithm", "stationary-a", "--grid", grid, ranks=ranks, output="packed.npy")
+        suite.check((suite.folder / "packed.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than in memory", grid)
+
+
+def check_choice(suite, scratch, exact):
+    """A goes to disks by itself where memory is short; then a restart goes on there; and a plan says so."""
+    memory = least_memory(suite, scratch, 2)
+    run = solve(suite, scratch, "--memory", memory, "--grid", "2x1", ranks=2)
+    suite.check("A goes to disks" in run.output, "nothing says that A goes to disks:", run.output)
+    suite.close(np.load(suite.folder / "X.npy"), exact, 1e-8 * np.abs(exact).max(), "the solution")
+    undisturbed = (suite.folder / "X.npy").read_bytes()
+    run = solve(suite, scratch, "--memory", "8G", "--grid", "2x1", ranks=2)
+    suite.check("A goes to disks" not in run.output and report_of(suite)["storage"] != "disk", "A is on disks in vain")
+    saved = suite.folder / "saved"
+    solve(suite, scratch, "--memory", memory, "--grid", "2x1", "--iterations", 5, "--checkpoint", saved, ranks=2, status=3)
+    solve(suite, scratch, "--memory", memory, "--restart", saved, ranks=2)
+    suite.check((suite.folder / "X.npy").read_bytes() == undisturbed, "a restart has other bits")
+    run = solve(suite, scratch, "--memory", memory, "--grid", "2x1", "--dry-run", ranks=2)
+    suite.check(re.search(r"on disks: [\d.]+ MiB, read once an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
+    run = suite.run("plan", "--matrix-size", "1000000x200000", "--rhs", 64, "--ranks", "16", "--memory-per-rank", "8G", "--disk-rate", "500M", "--json", suite.folder / "P.json")
+    suite.succeeded(run)
+    (plan,) = json.loads((suite.folder / "P.json").read_text(encoding="utf-8"))["results"]
+    read = plan["disk_bytes"] / (500 * 2**20)
+    suite.check(plan["storage"] == "disk" and plan["one_pass"] and plan["memory_bytes"] <= 8 * 2**30, "the plan", plan)
+    suite.check(abs(plan["disk_bytes"] + plan["memory_bytes"] - 1e6 * 2e5 * 8 / 16) < 3e9 and plan["seconds_per_iteration"] >= 0.99 * read, "the plan", plan)
+
+
+def check_refusals(suite, scratch):
+    (suite.folder / "A.h5").write_bytes(b"")
+    for status, text, *options in ((2, "--storage disk works with --algorithm stationary-a only", "--storage", "disk", "--algorithm", "summa"),
+                                   (2, "without --precondition", "--storage", "disk", "--precondition", "column-norms"),
+                                   (2, "without --precondition and --verify-matrix", "--storage", "disk", "--verify-matrix"),
+                                   (2, "with --storage disk it could take less", "--storage", "columns", "--memory", "10M"),
+                                   (74, "cannot make a file there", "--storage", "disk", "--scratch", suite.folder / "none")):
+        given = [scratch] if "--scratch" not in options else []
+        for ranks in (None, 2):
+            run = suite.run("solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / "refused.npy",
+                            *(["--scratch", *given] if given else []), *options, ranks=ranks)
+            suite.succeeded(run, status)
+            suite.check(text in run.errors, "misses", text, "in", run.errors)
+    suite.check(not (suite.folder / "refused.npy").exists(), "a refused run wrote an output")
+
+
+def test(suite, full):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:  # no file system in memory
+        exact = make(suite)
+        check_solution(suite, scratch, exact)
+        check_choice(suite, scratch, exact)
+        check_refusals(suite, scratch)
+        suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)
