@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,12 +14,14 @@
 #include "build_facts.hpp"
 #include "command_line/console.hpp"
 #include "command_line/grid.hpp"
+#include "command_line/option_parser.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/local/backend.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {
@@ -158,15 +161,25 @@ void warn_of_slowness(const BlasInfo& blas, const std::map<std::string, HostFact
   }
 }
 
-ExitStatus info(Communicator& world) {
+/// A line about the disks of all ranks, which read half a GiB each, if there is a directory.
+std::string disk_line(Communicator& world, const std::string& scratch) {
+  if (scratch.empty()) return {};
+  const auto rate =
+      static_cast<Index>(measure_disk(world, scratch, world.size() * (Index{1} << 29)).bytes_per_second);
+  return fmt::format("{:<14}{} delivers {}/s to all ranks together, {}/s to each\n", "disk", scratch,
+                     bytes_text(rate), bytes_text(rate / world.size()));
+}
+
+ExitStatus info(Communicator& world, const std::string& scratch) {
   const BlasInfo blas = blas_info();
   const std::vector<RankFacts> ranks = gather_facts(world, facts_of_this_rank(blas));
   const std::string mpi = mpi_way(world);
   const std::string transports = transports_text(world);
   const std::string calibration = calibration_text(world);
+  const std::string disk = disk_line(world, scratch);
   if (world.rank() == 0) {
     const auto hosts = by_host(ranks);
-    print(facts_text(blas, ranks, hosts, transports, mpi, calibration));
+    print(facts_text(blas, ranks, hosts, transports, mpi, calibration) + disk);
     warn_of_slowness(blas, hosts);
   }
   return ExitStatus::done;
@@ -175,8 +188,11 @@ ExitStatus info(Communicator& world) {
 }  // namespace
 
 Action define_info(Options& options) {
-  options.examples({"gridlops info", "mpirun -n 4 gridlops info"});
-  return info;
+  const auto scratch = std::make_shared<std::string>();
+  options.text("--scratch", *scratch, "DIR",
+               "Also measures the disks of this directory, with half a GiB a rank");
+  options.examples({"gridlops info", "mpirun -n 4 gridlops info --scratch /local"});
+  return [scratch](Communicator& world) { return info(world, *scratch); };
 }
 
 }  // namespace gridlops::program

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gridlops/local/backend.hpp"
 #include "local/products/tile_order.hpp"
 #include "ops/matrix/panels.hpp"
 #include "streamed/scratch_file.hpp"
@@ -25,15 +26,18 @@ struct Slabs {
       strips = 0;
       return;
     }
-    constexpr Index least = Index{1} << 18, most = Index{16} << 20, ahead = 3;
+    // Where memory allows, a slab has the strips that all threads multiply together, and a disk delivers what
+    // is long at its full rate.
+    constexpr Index least = Index{1} << 18, long_enough = Index{16} << 20, strips_at_once = 16, ahead = 3;
     const Index bytes_of_strip = order.height() * order.padded_cols() * Index{sizeof(Real<T>)};
-    const Index wanted = std::clamp(memory / (4 * ahead), least, most);
+    const Index most = std::max(long_enough, threads_per_rank() * strips_at_once * bytes_of_strip);
+    const Index wanted = std::max(least, std::min(most, memory / (4 * ahead)));
     strips_each = std::clamp(wanted / bytes_of_strip, Index{1}, strips);
     bytes_each =
         (strips_each * bytes_of_strip + ScratchFile::block - 1) / ScratchFile::block * ScratchFile::block;
     count = (strips + strips_each - 1) / strips_each;
-    // In one pass, the adjoint follows the product so many rows later, and slabs in between stay: up to three
-    // chunks of rows are being summed (RowSum). Then `ahead` slabs can be read meanwhile.
+    // In one pass, the adjoint of a slab follows when its rows are summed over ranks, up to three chunks of
+    // rows later (RowSum), and slabs in between stay. Then `ahead` slabs can be read meanwhile.
     const Index rows_behind = 3 * one_pass_chunk(order.cols(), Index{sizeof(T)}),
                 rows_each = order.strip_rows(0).size * strips_each;
     slots = (rows_behind + rows_each - 1) / std::max<Index>(rows_each, 1) + 1 + ahead;

@@ -76,37 +76,30 @@ class StreamedBlock<T>::Tiles {
     return ahead(strip, col, 0, A_.order_.tile_cols(col));
   }
 
+  /// Calls work(strips) for one slab after the other, which stays in memory until it is released.
   template <class Work>
   void in_parts(Work&& work) const {
     for (Index slab = 0; slab < A_.slabs_.count; ++slab) {
-      hold(A_.slabs_.strips_of(slab));
-      const AtWork at_work;
+      keep_alive();
+      if (held_[at(slab)] == nullptr) held_[at(slab)] = A_.reader_->get(on_disk_before(slab));
       work(A_.slabs_.strips_of(slab));
     }
-    release_before(A_.slabs_.count);
   }
-  /// Waits until these strips are in memory. Those before are no longer used.
-  void hold(Range strips) const {
-    release_before(strips.begin / A_.slabs_.strips_each);
-    const Index end = (strips.end() + A_.slabs_.strips_each - 1) / A_.slabs_.strips_each;
-    for (; held_before_ < end; ++held_before_)
-      if (held_[at(held_before_)] == nullptr)
-        held_[at(held_before_)] = A_.reader_->get(on_disk_before(held_before_));
-    keep_alive();
-  }
-
- private:
-  Index on_disk_before(Index slab) const { return slab - A_.slabs_.residents_before(slab); }
-  void release_before(Index slab) const {
+  /// The strips before this one are no longer used.
+  void release_before(Index strip) const {
+    const Index slab = strip == A_.slabs_.strips ? A_.slabs_.count : strip / A_.slabs_.strips_each;
     if (slab == released_before_) return;
     for (; released_before_ < slab; ++released_before_)
       if (!A_.slabs_.is_resident(released_before_)) held_[at(released_before_)] = nullptr;
     if (A_.reader_) A_.reader_->release_before(on_disk_before(slab));
   }
 
+ private:
+  Index on_disk_before(Index slab) const { return slab - A_.slabs_.residents_before(slab); }
+
   const StreamedBlock& A_;
   mutable std::vector<const std::byte*> held_;  // null: not in memory
-  mutable Index held_before_ = 0, released_before_ = 0;
+  mutable Index released_before_ = 0;
 };
 
 template <Scalar T>
@@ -232,7 +225,7 @@ void StreamedBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> 
     complete = 0;
   } else {
     failures.run([&] {
-      one_pass_of_tiles(Tiles(*this), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
+      one_pass_in_parts(Tiles(*this), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
                         W.col_block({P.cols, P.cols}), Completion(note));
     });
   }

@@ -13,7 +13,7 @@ SUBCOMMANDS = {
               "--initial", "--batch", "--column-stable", "--dry-run", "--history", "--quiet", "--grid", "--algorithm",
               "--panel", "--transport", "--device", "--report"],
     "calibrate": ["--dtype", "--device", "--transport"],
-    "info": [],
+    "info": ["--scratch"],
 }
 # Open MPI cannot start with these.
 NO_MPI = {"OMPI_MCA_pml": "nothing", "OMPI_MCA_btl": "nothing"}

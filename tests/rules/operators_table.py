@@ -6,7 +6,7 @@ import re
 import rule
 
 PAGE = "docs/operators.md"
-FACTORY = re.compile(r"OperatorPtr<(?:T|R|std::complex<R>)>\s+(\w+)\(")
+FACTORY = re.compile(r"(?:Operator|CompressedMatrix|StreamedMatrix)Ptr<(?:T|R|std::complex<R>)>\s+(\w+)\(")
 ROW = re.compile(r"^\| (?P<names>`[^|]*) \| `(?P<header>[\w.]+)` \| (?P<host>\w+) \| (?P<nccl>\w+) \| (?P<mpi>\w+) \|"
                  r" (?P<tests>`[^|]*) \|$", re.MULTILINE)
 

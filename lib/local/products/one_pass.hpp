@@ -73,7 +73,6 @@ void one_pass_of_tiles(const Tiles& A, const TileOrder<T>& order, bool column_st
       adjoint.set(slot, 0, R.row_block(rows));
       adjoint.set(slot, P.cols, MatrixView<const T>(Q).row_block(rows));
     }
-    if constexpr (ArriveInParts<Tiles>) A.hold({done, products.end() - done});
     {
       const AtWork at_work;
       in_threads(threads, [&](int thread) { work(thread, products, adjoints); });
@@ -87,6 +86,40 @@ void one_pass_of_tiles(const Tiles& A, const TileOrder<T>& order, bool column_st
     adjoint.finish(0, T(1), T(0), U, columns);
     adjoint.finish(P.cols, T(1), T(0), V, columns);
   });
+}
+
+/// The same, with the same bits, for an A that arrives in parts: each part is read for A P, and once more for
+/// Aᴴ when its rows of Q are complete. So X and sums are read from memory once for a part, not for each
+/// strip.
+template <Scalar T, class Tiles>
+void one_pass_in_parts(const Tiles& A, const TileOrder<T>& order, bool column_stable, MatrixView<const T> P,
+                       MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V,
+                       const Completion& completed) {
+  const int threads = threads_for(3 * product_flops<T>(order.rows(), order.cols(), P.cols));
+  ForwardProduct<T> forward(A, order.kernels(), P, threads, std::max<Index>(P.cols, 1));
+  AdjointProduct<T> adjoint(A, order.kernels(), Op::adjoint, 2 * P.cols, threads, column_stable,
+                            std::max<Index>(2 * P.cols, 1));
+  Index done = 0;  // strips that the adjoint has
+  const auto advance = [&](Index computed) {
+    const Index complete = completed ? completed(computed) : computed;
+    Index ready = done;
+    while (ready < order.strips() && order.strip_rows(ready).end() <= complete) ++ready;
+    if (ready == done) return;
+    const AtWork at_work;
+    adjoint.add(A, {done, ready - done}, {R, Q});
+    done = ready;
+    A.release_before(done);
+  };
+  A.in_parts([&](Range part) {
+    {
+      const AtWork at_work;
+      forward.add(A, part, T(1), T(0), Q);
+    }
+    advance(order.strip_rows(part.end() - 1).end());
+  });
+  while (done < order.strips()) advance(order.rows());
+  adjoint.finish(0, T(1), T(0), U);
+  adjoint.finish(P.cols, T(1), T(0), V);
 }
 
 }  // namespace gridlops

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/at_work.hpp"
 #include "base/numbers.hpp"
 #include "local/products/real_parts.hpp"
 #include "local/products/tile_kernels.hpp"
@@ -334,84 +336,166 @@ void for_each_tile(const Tiles& A, Range strips, Range cols, Work&& work) {
 }
 
 /// Tiles of a matrix that is in memory a part at a time. A.in_parts(work) calls work(strips) for one part
-/// after the other, from the first strip to the last.
+/// after the other, from the first strip to the last. A.release_before(strip) says which strips are no longer
+/// used.
 template <class Tiles>
 concept ArriveInParts = requires(const Tiles& A) {
   A.in_parts([](Range) {});
+  A.release_before(Index{});
 };
 
+/// Calls work(strips) for all strips, a part at a time, and then no longer uses them.
 template <class Tiles, class Work>
 void for_each_part(const Tiles& A, Work&& work) {
   if constexpr (ArriveInParts<Tiles>) {
-    A.in_parts(work);
+    A.in_parts([&](Range strips) {
+      const AtWork at_work;
+      work(strips);
+      A.release_before(strips.end());
+    });
   } else {
     work(Range{0, A.strips()});
   }
 }
 
-/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty. In the product, each thread has strips of A,
-/// in the adjoint columns. So every sum belongs to one thread. Columns form groups of columns_of_product from
-/// the first on, for which each part of A is read in turn.
+/// The rows of the matrix in these strips, each of so many rows.
+inline Range rows_of(Range strips, Index height, Index rows) {
+  const Index begin = strips.begin * height;
+  return {begin, std::min(strips.size * height, rows - begin)};
+}
+
+/// Y ← α A X + β Y, some strips of A at a time. Each thread has strips of its own. Columns form groups of at
+/// most `group`, for which the strips are read in turn.
+template <Scalar T>
+class ForwardProduct {
+ public:
+  template <class Tiles>
+  ForwardProduct(const Tiles& A, const TileKernels<Real<T>>& kernels, MatrixView<const T> X, int threads,
+                 Index group)
+      : height_(kernels.height / parts<T>),
+        threads_(threads),
+        at_once_(std::min(A.strips(), A.strips_at_once())),
+        group_(group) {
+    for (Index j = 0; j < X.cols; j += group)
+      products_.emplace_back(kernels, A.depth(), X.col_block({j, std::min(group, X.cols - j)}),
+                             threads * at_once_);
+  }
+
+  template <class Tiles>
+  void add(const Tiles& A, Range part, T alpha, T beta, MatrixView<T> Y) {
+    Index first = 0;
+    for (ForwardTiles<T>& product : products_) {
+      const MatrixView<T> Y_group = Y.col_block({first, std::min(group_, Y.cols - first)});
+      first += group_;
+      for_ranges(part.size, 1, threads_, [&](int thread, Range strips) {
+        strips.begin += part.begin;
+        for_each_tile(A, strips, {0, A.cols()},
+                      [&](Index strip, Index col, const auto& tile, const auto& next) {
+                        const Index first_slot = thread * at_once_, k = (strip - strips.begin) % at_once_;
+                        product.add(first_slot + k, tile, col, next);
+                        const bool is_last = k + 1 == at_once_ || strip + 1 == strips.end();
+                        if (is_last && A.end(col) >= A.cols())
+                          product.finish(first_slot, alpha, beta,
+                                         Y_group.row_block(rows_of({strip - k, k + 1}, height_, Y.rows)));
+                      });
+      });
+    }
+  }
+
+ private:
+  Index height_;
+  int threads_;
+  Index at_once_, group_;
+  std::deque<ForwardTiles<T>> products_;
+};
+
+/// Y ← α op(A) X + β Y for the transpose or the adjoint, some strips of A at a time. Each thread has columns
+/// of A, so that every sum belongs to one thread. Groups of columns as in the forward product.
+template <Scalar T>
+class AdjointProduct {
+ public:
+  template <class Tiles>
+  AdjointProduct(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, Index columns, int threads,
+                 bool column_stable, Index group)
+      : height_(kernels.height / parts<T>),
+        depth_(A.depth()),
+        threads_(threads),
+        at_once_(std::min(A.strips(), A.strips_at_once())),
+        columns_(columns),
+        group_(group) {
+    for (Index j = 0; j < columns; j += group)
+      products_.emplace_back(kernels, A.depth(), op, A.cols(), std::min(group, columns - j),
+                             threads * at_once_, column_stable);
+  }
+
+  /// X: matrices whose columns lie side by side, with all rows of A.
+  template <class Tiles>
+  void add(const Tiles& A, Range part, std::initializer_list<MatrixView<const T>> X) {
+    for_each_group([&](AdjointTiles<T>& product, Range columns) {
+      const auto set = [&](Index slot, Range strips) {
+        Index first = 0;
+        for (const MatrixView<const T>& side : X) {
+          const Range common = intersect({first, side.cols}, columns);
+          if (common.size > 0)
+            product.set(slot, common.begin - columns.begin,
+                        side.col_block({common.begin - first, common.size})
+                            .row_block(rows_of(strips, height_, side.rows)));
+          first += side.cols;
+        }
+      };
+      for_ranges(A.cols(), A.depth(), threads_, [&](int thread, Range cols) {
+        for_each_tile(A, part, cols, [&](Index strip, Index col, const auto& tile, const auto& next) {
+          const Index first_slot = thread * at_once_, k = (strip - part.begin) % at_once_;
+          if (k == 0 && col == cols.begin) set(first_slot, {strip, std::min(at_once_, part.end() - strip)});
+          product.add(first_slot + k, tile, col, next);
+        });
+      });
+    });
+  }
+
+  /// Y ← α sums + β Y, for the columns of Y from `first` on.
+  void finish(Index first, T alpha, T beta, MatrixView<T> Y) const {
+    for_each_group([&](const AdjointTiles<T>& product, Range columns) {
+      const Range common = intersect({first, Y.cols}, columns);
+      if (common.size == 0) return;
+      for_ranges(Y.rows, depth_, threads_, [&](int, Range rows) {
+        product.finish(common.begin - columns.begin, alpha, beta,
+                       Y.col_block({common.begin - first, common.size}), rows);
+      });
+    });
+  }
+
+ private:
+  template <class Work>
+  void for_each_group(Work&& work) {
+    for (Index g = 0; g < std::ssize(products_); ++g)
+      work(products_[at(g)], Range{g * group_, std::min(group_, columns_ - g * group_)});
+  }
+  template <class Work>
+  void for_each_group(Work&& work) const {
+    for (Index g = 0; g < std::ssize(products_); ++g)
+      work(products_[at(g)], Range{g * group_, std::min(group_, columns_ - g * group_)});
+  }
+
+  Index height_, depth_;
+  int threads_;
+  Index at_once_, columns_, group_;
+  std::deque<AdjointTiles<T>> products_;
+};
+
+/// Y ← α op(A) X + β Y for A in tiles, with X and Y not empty.
 template <Scalar T, class Tiles>
 void multiply_some(const Tiles& A, const TileKernels<Real<T>>& kernels, Op op, T alpha, MatrixView<const T> X,
                    T beta, MatrixView<T> Y, bool column_stable) {
-  const Index height = kernels.height / parts<T>, rows = op == Op::none ? Y.rows : X.rows;
+  const Index rows = op == Op::none ? Y.rows : X.rows;
   const int threads = threads_for(product_flops<T>(rows, A.cols(), X.cols));
-  const Index at_once = std::min(A.strips(), A.strips_at_once()), slots = threads * at_once;
-  const auto rows_of = [=](Range strips) {
-    return Range{strips.begin * height, std::min(strips.size * height, rows - strips.begin * height)};
-  };
-  const auto for_each_group = [&](auto& products, auto&& work) {
-    Index first = 0;
-    for (auto& product : products) {
-      work(product, Range{first, std::min(columns_of_product, X.cols - first)});
-      first += columns_of_product;
-    }
-  };
   if (op == Op::none) {
-    std::deque<ForwardTiles<T>> products;
-    for (Index j = 0; j < X.cols; j += columns_of_product)
-      products.emplace_back(kernels, A.depth(), X.col_block({j, std::min(columns_of_product, X.cols - j)}),
-                            slots);
-    for_each_part(A, [&](Range part) {
-      for_each_group(products, [&](ForwardTiles<T>& product, Range columns) {
-        const MatrixView<T> Y_group = Y.col_block(columns);
-        for_ranges(part.size, 1, threads, [&](int thread, Range strips) {
-          strips.begin += part.begin;
-          for_each_tile(
-              A, strips, {0, A.cols()}, [&](Index strip, Index col, const auto& tile, const auto& next) {
-                const Index first_slot = thread * at_once, k = (strip - strips.begin) % at_once;
-                product.add(first_slot + k, tile, col, next);
-                const bool is_last = k + 1 == at_once || strip + 1 == strips.end();
-                if (is_last && A.end(col) >= A.cols())
-                  product.finish(first_slot, alpha, beta, Y_group.row_block(rows_of({strip - k, k + 1})));
-              });
-        });
-      });
-    });
+    ForwardProduct<T> product(A, kernels, X, threads, columns_of_product);
+    for_each_part(A, [&](Range part) { product.add(A, part, alpha, beta, Y); });
   } else {
-    std::deque<AdjointTiles<T>> products;
-    for (Index j = 0; j < X.cols; j += columns_of_product)
-      products.emplace_back(kernels, A.depth(), op, Y.rows, std::min(columns_of_product, X.cols - j), slots,
-                            column_stable);
-    for_each_part(A, [&](Range part) {
-      for_each_group(products, [&](AdjointTiles<T>& product, Range columns) {
-        const MatrixView<const T> X_group = X.col_block(columns);
-        for_ranges(A.cols(), A.depth(), threads, [&](int thread, Range cols) {
-          for_each_tile(A, part, cols, [&](Index strip, Index col, const auto& tile, const auto& next) {
-            const Index first_slot = thread * at_once, k = (strip - part.begin) % at_once;
-            if (k == 0 && col == cols.begin)
-              product.set(first_slot, 0,
-                          X_group.row_block(rows_of({strip, std::min(at_once, part.end() - strip)})));
-            product.add(first_slot + k, tile, col, next);
-          });
-        });
-      });
-    });
-    for_each_group(products, [&](AdjointTiles<T>& product, Range columns) {
-      for_ranges(A.cols(), A.depth(), threads,
-                 [&](int, Range cols) { product.finish(0, alpha, beta, Y.col_block(columns), cols); });
-    });
+    AdjointProduct<T> product(A, kernels, op, X.cols, threads, column_stable, columns_of_product);
+    for_each_part(A, [&](Range part) { product.add(A, part, {X}); });
+    product.finish(0, alpha, beta, Y);
   }
 }
 
