@@ -66,6 +66,8 @@ class SolveCommand {
         "The most memory of a rank, such as 4G [what the machine and its control groups leave]");
     options.text("--scratch", arguments_.scratch, "DIR",
                  "Where --storage disk puts A, which is gone when the run ends [$TMPDIR, or /var/tmp]");
+    options.text("--tiles", arguments_.tiles, "DIR",
+                 "Where --storage disk puts A instead, to stay for runs with the same A and grid");
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");
     by_solver_.follow_solver_table(options);
     options.examples(

@@ -278,7 +278,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     product = streamed = stream_matrix<T>(grid, file, task.elements,
                                           {.scratch = arguments.scratch,
                                            .memory = task.memory_of_tiles,
-                                           .column_stable = arguments.options.column_stable});
+                                           .column_stable = arguments.options.column_stable,
+                          .tiles = arguments.tiles});
     known.frobenius_norm = streamed->frobenius_norm();
     measured.read_seconds += clock.lap();
   } else if (!file.empty()) {

@@ -34,7 +34,7 @@ struct SolveTask {
   MachineModel machine;  ///< with the memory that ranks of the grid share
   PlannedIteration iteration;
   std::shared_ptr<const ProcessGrid> grid;
-  std::string why_disk;       ///< a line, if the program put A there
+  std::string why_disk{};     ///< a line, if the program put A there
   Index memory_of_tiles = 0;  ///< as in StreamOptions, for a matrix on disks
 
   /// Plans the iteration again, with this storage.

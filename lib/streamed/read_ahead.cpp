@@ -23,13 +23,12 @@ constexpr std::chrono::seconds first_patience{10};
 
 }  // namespace
 
-ReadAhead::ReadAhead(const ScratchFile& file, const Ring& ring,
-                     std::function<void(Index, const std::byte*)> check)
+ReadAhead::ReadAhead(const TileFile& file, Ring ring, std::function<void(Index, const std::byte*)> check)
     : file_(file),
-      ring_(ring),
-      pieces_((ring.slab_bytes + piece_bytes - 1) / piece_bytes),
+      ring_(std::move(ring)),
+      pieces_((ring_.slab_bytes + piece_bytes - 1) / piece_bytes),
       check_(std::move(check)),
-      slots_(static_cast<std::size_t>(ring.slots)) {
+      slots_(static_cast<std::size_t>(ring_.slots)) {
   for (int k = 0; k < threads; ++k) threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -47,7 +46,7 @@ void ReadAhead::run(const std::stop_token& stop) {
     if (next_piece_ == 0) ++next_;
     ++in_flight_;
     lock.unlock();
-    const Index slab = turn % ring_.slabs, begin = piece * piece_bytes;
+    const Index slab = turn % slabs(), begin = piece * piece_bytes;
     const Index bytes = std::min(piece_bytes, ring_.slab_bytes - begin);
     std::exception_ptr failure;
     const auto attempt = [&](auto&& step) {
@@ -57,7 +56,9 @@ void ReadAhead::run(const std::stop_token& stop) {
         failure = std::current_exception();
       }
     };
-    attempt([&] { file_.read(memory_of(turn) + begin, bytes, slab * ring_.slab_bytes + begin); });
+    attempt([&] {
+      file_.read(memory_of(turn) + begin, bytes, ring_.offsets[static_cast<std::size_t>(slab)] + begin);
+    });
     lock.lock();
     if (failure && !slot.failure) slot.failure = failure;
     if (slot.left == 1 && !slot.failure) {  // all other pieces are there
@@ -75,7 +76,7 @@ void ReadAhead::run(const std::stop_token& stop) {
 
 void ReadAhead::begin_pass() {
   std::unique_lock lock(mutex_);
-  if (!has_failed_ && (pass_ == oldest_ || pass_ + ring_.slabs == oldest_)) {  // none or all were used
+  if (!has_failed_ && (pass_ == oldest_ || pass_ + slabs() == oldest_)) {  // none or all were used
     pass_ = oldest_;
     return;
   }
@@ -83,7 +84,7 @@ void ReadAhead::begin_pass() {
   is_held_ = true;
   changed_.wait(lock, [this] { return in_flight_ == 0; });
   is_held_ = has_failed_ = false;
-  pass_ = oldest_ = next_ = pass_ + (next_ - pass_ + ring_.slabs) / ring_.slabs * ring_.slabs;
+  pass_ = oldest_ = next_ = pass_ + (next_ - pass_ + slabs()) / slabs() * slabs();
   next_piece_ = 0;
   changed_.notify_all();
 }
@@ -103,7 +104,7 @@ const std::byte* ReadAhead::get(Index k) {
     for (auto patience = first_patience; !changed_.wait_for(lock, patience, is_there); patience *= 2) {
       lock.unlock();
       report(message("has waited ", static_cast<Index>(waited().count()), " s for ", ring_.slab_bytes,
-                     " bytes of A from ", file_.directory(), "; is that disk slow, or gone?"));
+                     " bytes of A from ", file_.place(), "; is that disk slow, or gone?"));
       lock.lock();
     }
     seconds_waited_ += waited().count();

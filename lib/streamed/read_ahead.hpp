@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "gridlops/base/types.hpp"
-#include "streamed/scratch_file.hpp"
+#include "streamed/tile_file.hpp"
 
 namespace gridlops {
 
@@ -19,16 +20,15 @@ namespace gridlops {
 class ReadAhead {
  public:
   struct Ring {
-    std::byte* memory = nullptr;  ///< aligned to ScratchFile::block
-    Index slots = 0;              ///< at least 2
-    Index slab_bytes = 0;         ///< a multiple of ScratchFile::block
-    Index slabs = 0;              ///< in the file, at least 1
+    std::byte* memory = nullptr;   ///< aligned to TileFile::block
+    Index slots = 0;               ///< at least 2
+    Index slab_bytes = 0;          ///< a multiple of TileFile::block
+    std::vector<Index> offsets{};  ///< of the slabs in the file, multiples of TileFile::block; at least one
   };
 
   /// The file and the memory must outlive it. `check` is called, in some thread, with each slab that has been
   /// read, and may throw.
-  ReadAhead(const ScratchFile& file, const Ring& ring,
-            std::function<void(Index slab, const std::byte*)> check);
+  ReadAhead(const TileFile& file, Ring ring, std::function<void(Index slab, const std::byte*)> check);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -52,10 +52,11 @@ class ReadAhead {
   };
 
   void run(const std::stop_token& stop);
+  Index slabs() const { return std::ssize(ring_.offsets); }
   Slot& slot_of(Index turn) { return slots_[static_cast<std::size_t>(turn % ring_.slots)]; }
   std::byte* memory_of(Index turn) const { return ring_.memory + turn % ring_.slots * ring_.slab_bytes; }
 
-  const ScratchFile& file_;
+  const TileFile& file_;
   const Ring ring_;
   const Index pieces_;  // of a slab
   const std::function<void(Index, const std::byte*)> check_;

@@ -6,7 +6,7 @@
 #include "gridlops/local/backend.hpp"
 #include "local/products/tile_order.hpp"
 #include "ops/matrix/panels.hpp"
-#include "streamed/scratch_file.hpp"
+#include "streamed/tile_file.hpp"
 
 namespace gridlops {
 
@@ -16,12 +16,12 @@ namespace gridlops {
 struct Slabs {
   Index strips = 0;       ///< in the block
   Index strips_each = 1;  ///< in a slab; the last may have fewer
-  Index bytes_each = 0;   ///< with those up to a multiple of ScratchFile::block
+  Index bytes_each = 0;   ///< with those up to a multiple of TileFile::block
   Index count = 0, resident = 0, slots = 0;
 
-  /// For a block of which `memory` bytes are to be in memory.
+  /// For a block of which `memory` bytes are to be in memory. strips_asked: in a slab; 0: chosen.
   template <Scalar T>
-  Slabs(const TileOrder<T>& order, Index memory) : strips(order.strips()) {
+  Slabs(const TileOrder<T>& order, Index memory, Index strips_asked = 0) : strips(order.strips()) {
     if (order.rows() == 0 || order.cols() == 0) {
       strips = 0;
       return;
@@ -32,16 +32,15 @@ struct Slabs {
     const Index bytes_of_strip = order.height() * order.padded_cols() * Index{sizeof(Real<T>)};
     const Index most = std::max(long_enough, threads_per_rank() * strips_at_once * bytes_of_strip);
     const Index wanted = std::max(least, std::min(most, memory / (4 * ahead)));
-    strips_each = std::clamp(wanted / bytes_of_strip, Index{1}, strips);
-    bytes_each =
-        (strips_each * bytes_of_strip + ScratchFile::block - 1) / ScratchFile::block * ScratchFile::block;
+    strips_each = std::clamp(strips_asked > 0 ? strips_asked : wanted / bytes_of_strip, Index{1}, strips);
+    bytes_each = (strips_each * bytes_of_strip + TileFile::block - 1) / TileFile::block * TileFile::block;
     count = (strips + strips_each - 1) / strips_each;
     // In one pass, the adjoint of a slab follows when its rows are summed over ranks, up to three chunks of
     // rows later (RowSum), and slabs in between stay. Then `ahead` slabs can be read meanwhile.
     const Index rows_behind = 3 * one_pass_chunk(order.cols(), Index{sizeof(T)}),
                 rows_each = order.strip_rows(0).size * strips_each;
     slots = (rows_behind + rows_each - 1) / std::max<Index>(rows_each, 1) + 1 + ahead;
-    const Index fit = (memory - ScratchFile::block) / bytes_each;
+    const Index fit = (memory - TileFile::block) / bytes_each;
     if (fit >= count || slots >= count) {
       resident = count;
       slots = 0;
@@ -60,7 +59,7 @@ struct Slabs {
 
   Index on_disk() const { return count - resident; }
   /// With those that align the first.
-  Index bytes_in_memory() const { return (resident + slots) * bytes_each + ScratchFile::block; }
+  Index bytes_in_memory() const { return (resident + slots) * bytes_each + TileFile::block; }
   Index bytes_on_disk() const { return on_disk() * bytes_each; }
 };
 

@@ -15,6 +15,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "streamed/tile_record.hpp"
 
 namespace gridlops {
 
@@ -104,31 +105,83 @@ class StreamedBlock<T>::Tiles {
 
 template <Scalar T>
 StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
-                                const std::string& scratch, Index memory, bool column_stable)
+                                const StreamOptions& options, const std::string& of)
     : backend_(std::move(backend)),
       layout_(std::move(layout)),
       order_(rows, cols, *kernel_choice().set),
-      slabs_(order_, memory),
-      column_stable_(column_stable),
-      memory_(backend_, slabs_.bytes_in_memory()),
-      hashes_(at(slabs_.count)),
-      is_checked_(at(slabs_.count)) {
-  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-  constexpr auto block = static_cast<std::uintptr_t>(ScratchFile::block);
-  aligned_memory_ = memory_.data() + (block - address % block) % block;
-  if (slabs_.on_disk() > 0) file_ = std::make_unique<ScratchFile>(scratch, slabs_.bytes_on_disk());
+      kept_(of.empty() ? "" : options.tiles),
+      of_(message(of, "; ", name_of(scalar_type_of<T>), ", tiles of ", order_.height(), " rows in runs of ",
+                  order_.run(), " columns")),
+      slabs_(order_, options.memory),
+      column_stable_(options.column_stable) {
+  if (slabs_.count == 0) return;
+  if (stays() && take_kept(options.memory)) return;
+  take_memory();
+  if (bytes_in_file() == 0) return;
+  file_ = std::make_unique<TileFile>(stays() ? TileFile::for_good(kept_ + ".tiles", bytes_in_file())
+                                             : TileFile::nameless(options.scratch, bytes_in_file()));
+}
+
+/// Takes the tiles that have stayed, if there are any, and reads those that are to be in memory.
+template <Scalar T>
+bool StreamedBlock<T>::take_kept(Index memory) {
+  const std::optional<TileRecord> record = read_record(kept_ + ".json", of_);
+  if (!record || record->strips_each < 1) return false;
+  const Slabs as_kept(order_, memory, record->strips_each);
+  if (as_kept.strips_each != record->strips_each || std::ssize(record->hashes) != as_kept.count) return false;
+  std::optional<TileFile> file = TileFile::of_name(kept_ + ".tiles", as_kept.count * as_kept.bytes_each);
+  if (!file) return false;
+  slabs_ = as_kept;
+  hashes_ = record->hashes;
+  norm_ = record->norm;
+  file_ = std::make_unique<TileFile>(std::move(*file));
+  take_memory();
+  for (Index slab = 0; slab < slabs_.count; ++slab) {
+    if (!slabs_.is_resident(slab)) continue;
+    const AtWork at_work;
+    file_->read(resident(slab), slabs_.bytes_each, place_in_file(slab));
+    check(slab, resident(slab));
+  }
+  start_reading();
+  is_stored_ = true;
+  return true;
 }
 
 template <Scalar T>
-double StreamedBlock<T>::store(Source& source) {
+void StreamedBlock<T>::take_memory() {
+  memory_ = Buffer<std::byte>(backend_, slabs_.bytes_in_memory());
+  const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+  constexpr auto block = static_cast<std::uintptr_t>(TileFile::block);
+  aligned_memory_ = memory_.data() + (block - address % block) % block;
+  hashes_.resize(at(slabs_.count));
+  is_checked_.resize(at(slabs_.count));
+}
+
+template <Scalar T>
+void StreamedBlock<T>::start_reading() {
+  std::vector<Index> on_disk, offsets;
+  for (Index slab = 0; slab < slabs_.count; ++slab) {
+    if (slabs_.is_resident(slab)) continue;
+    on_disk.push_back(slab);
+    offsets.push_back(place_in_file(slab));
+  }
+  if (on_disk.empty()) return;
+  reader_ = std::make_unique<ReadAhead>(
+      *file_,
+      ReadAhead::Ring{aligned_memory_ + slabs_.resident * slabs_.bytes_each, slabs_.slots, slabs_.bytes_each,
+                      std::move(offsets)},
+      [this, on_disk](Index k, const std::byte* memory) { check(on_disk[at(k)], memory); });
+}
+
+template <Scalar T>
+void StreamedBlock<T>::store(Source& source) {
   const TraceRegion region("store tiles");
-  double norm = 0;
   const auto store_part = [&](Range strips, Range cols) {
     const Index first = order_.strip_rows(strips.begin).begin;
     const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
     const MatrixView<const T> part = source.read(rows, cols);
     const AtWork at_work;
-    norm = std::hypot(norm, norm_of(part));
+    norm_ = std::hypot(norm_, norm_of(part));
     store_tiles(part, strips, cols);
     keep_alive();
   };
@@ -141,16 +194,13 @@ double StreamedBlock<T>::store(Source& source) {
     for (Index col = 0; col < all; col += width)
       store_part({0, order_.strips()}, {col, std::min(width, all - col)});
   }
-  if (!file_) return norm;
+  if (!file_) return;
   file_->finish();
-  const ReadAhead::Ring ring{aligned_memory_ + slabs_.resident * slabs_.bytes_each, slabs_.slots,
-                             slabs_.bytes_each, slabs_.on_disk()};
-  std::vector<Index> on_disk;
-  for (Index slab = 0; slab < slabs_.count; ++slab)
-    if (!slabs_.is_resident(slab)) on_disk.push_back(slab);
-  reader_ = std::make_unique<ReadAhead>(
-      *file_, ring, [this, on_disk](Index k, const std::byte* memory) { check(on_disk[at(k)], memory); });
-  return norm;
+  if (stays()) {
+    file_->keep();
+    write_record(kept_ + ".json", {of_, slabs_.strips_each, norm_, hashes_});
+  }
+  start_reading();
 }
 
 /// Stores the tiles of these strips and columns, which `part` has.
@@ -162,17 +212,14 @@ void StreamedBlock<T>::store_tiles(MatrixView<const T> part, Range strips, Range
   for (Index strip = strips.begin; strip < strips.end(); ++strip) {
     const Range rows = order_.strip_rows(strip);
     const Index slab = strip / slabs_.strips_each;
-    const Index of_slab = (slab - slabs_.residents_before(slab)) * slabs_.bytes_each;
     for (Index col = cols.begin; col < cols.end(); col += order_.depth()) {
       const Range columns{col - cols.begin, std::min(order_.depth(), cols.end() - col)};
       order_.pack(part.block({rows.begin - first, rows.size}, columns), col, room.data());
       const Index bytes = bytes_of_tile(col), to = place(strip, col);
-      if (slabs_.is_resident(slab)) {
-        std::copy_n(tile, bytes, resident(slab) + to);
-      } else {
-        hashes_[at(slab)] += hash_of_tile(strip, col, tile);
-        file_->write(tile, bytes, of_slab + to);
-      }
+      if (slabs_.is_resident(slab)) std::copy_n(tile, bytes, resident(slab) + to);
+      if (slabs_.is_resident(slab) && !stays()) continue;
+      hashes_[at(slab)] += hash_of_tile(strip, col, tile);
+      file_->write(tile, bytes, place_in_file(slab) + to);
     }
   }
 }
@@ -192,10 +239,10 @@ void StreamedBlock<T>::check(Index slab, const std::byte* memory) {
     for (Index col = 0; col < order_.cols(); col += order_.depth())
       hash += hash_of_tile(strip, col, memory + place(strip, col));
   if (hash != hashes_[at(slab)])
-    throw InputError(message(file_->directory(), ": ", slabs_.bytes_each, " bytes of A, rows ",
+    throw InputError(message(file_->place(), ": ", slabs_.bytes_each, " bytes of A, rows ",
                              order_.strip_rows(strips.begin).begin, " to ",
                              order_.strip_rows(strips.end() - 1).end() - 1,
-                             " of this rank's block, are not those that were written to a file there"));
+                             " of this rank's block, are not those that were written there"));
   is_checked_[at(slab)] = 1;
 }
 

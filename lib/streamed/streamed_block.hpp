@@ -4,17 +4,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/dist/layout.hpp"
 #include "gridlops/local/buffer.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
 #include "io/matrix_reader.hpp"
 #include "local/products/one_pass.hpp"
 #include "local/products/tile_order.hpp"
 #include "streamed/read_ahead.hpp"
-#include "streamed/scratch_file.hpp"
 #include "streamed/slabs.hpp"
+#include "streamed/tile_file.hpp"
 
 namespace gridlops {
 
@@ -33,12 +35,17 @@ class StreamedBlock {
     virtual MatrixView<const T> read(Range rows, Range cols) = 0;
   };
 
-  /// Takes memory, and room on the disk. Throws OutOfMemory and OutputError on this rank alone.
+  /// Takes memory, and room on the disk. `of`: what the block is made of, for tiles that stay. Throws
+  /// OutOfMemory and OutputError on this rank alone.
   StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
-                const std::string& scratch, Index memory, bool column_stable);
-  /// Stores the block, and returns ‖block‖_F. Throws, on this rank alone, also what the source throws.
-  double store(Source& source);
+                const StreamOptions& options, const std::string& of = {});
+  /// Whether its tiles had stayed.
+  bool is_stored() const { return is_stored_; }
+  /// Stores the block. Throws, on this rank alone, also what the source throws.
+  void store(Source& source);
 
+  /// ‖block‖_F.
+  double norm() const { return norm_; }
   const Layout& layout() const { return layout_; }
   /// Its products read A once, as those of packed blocks do.
   static constexpr bool is_packed() { return true; }
@@ -56,6 +63,10 @@ class StreamedBlock {
  private:
   class Tiles;
 
+  bool stays() const { return !kept_.empty(); }
+  bool take_kept(Index memory);
+  void take_memory();
+  void start_reading();
   void store_tiles(MatrixView<const T> part, Range strips, Range cols);
   Index bytes_of_tile(Index col) const { return order_.height() * order_.tile_cols(col) * Index{sizeof(R)}; }
   /// Where a tile begins in its slab.
@@ -63,6 +74,11 @@ class StreamedBlock {
     const Range strips = slabs_.strips_of(strip / slabs_.strips_each);
     return order_.place(strips.size, strip - strips.begin, col) * Index{sizeof(R)};
   }
+  /// Where a slab begins in the file. Of tiles that stay all slabs are there.
+  Index place_in_file(Index slab) const {
+    return (stays() ? slab : slab - slabs_.residents_before(slab)) * slabs_.bytes_each;
+  }
+  Index bytes_in_file() const { return stays() ? slabs_.count * slabs_.bytes_each : slabs_.bytes_on_disk(); }
   std::byte* resident(Index slab) const {
     return aligned_memory_ + slabs_.residents_before(slab) * slabs_.bytes_each;
   }
@@ -73,11 +89,14 @@ class StreamedBlock {
   std::shared_ptr<Backend> backend_;
   Layout layout_;
   TileOrder<T> order_;
+  std::string kept_, of_;  // the path of tiles that stay, and what they are made of
   Slabs slabs_;
   bool column_stable_;
+  bool is_stored_ = false;
+  double norm_ = 0;
   Buffer<std::byte> memory_;  // of resident slabs, and of the ring
   std::byte* aligned_memory_ = nullptr;
-  std::unique_ptr<ScratchFile> file_;
+  std::unique_ptr<TileFile> file_;
   // Of each slab, the sum of its tiles' hashes, and whether it has been compared.
   std::vector<std::uint64_t> hashes_;
   std::vector<char> is_checked_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -129,28 +130,51 @@ class StationaryStreamed final : public StreamedMatrix<T> {
   std::unique_ptr<StationaryProduct<T>> product_;
 };
 
+/// A text that another file has, too, only if it has the same elements.
+std::string text_of_file(const std::string& name, const MatrixHeader& header) {
+  namespace fs = std::filesystem;
+  const ArrayPlace place = place_of_array(name);
+  std::error_code failed;
+  const fs::path file = fs::canonical(place.file, failed);
+  const auto bytes = fs::file_size(file, failed);
+  const auto time = fs::last_write_time(file, failed).time_since_epoch().count();
+  require<InputError>(!failed, name, ": cannot find the file: ", failed.message());
+  return message(name, ", ", file.string(), ", ", bytes, " bytes, changed at ", time, ", ", header.rows,
+                 " x ", header.cols, " ", name_of(header.type));
+}
+
 void check(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
-  agreement.on("column-stable", options.column_stable ? "yes" : "no");
+  agreement.on("tiles that stay", options.tiles).on("column-stable", options.column_stable ? "yes" : "no");
   require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
   require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
                       "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
 }
 
+/// of: what the blocks of all ranks are made of, for tiles that stay.
 template <Scalar T, class OpenSource>
 StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                               const StreamOptions& options, OpenSource&& open_source) {
+                               StreamOptions options, const std::string& of, OpenSource&& open_source) {
   const ReductionOrder order = options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
   const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
   if (!grid->is_member()) return std::make_shared<StationaryStreamed<T>>(shape, nullptr, 0, order);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
-  double norm = 0;
+  std::string of_block;
+  if (!of.empty()) {
+    std::error_code told_later;  // where a file is made there
+    std::filesystem::create_directories(options.tiles, told_later);
+    options.tiles += message("/row-", grid->my_row(), "-col-", grid->my_col());
+    of_block = message(of, "; rows from ", rows.begin, ", ", rows.size, ", columns from ", cols.begin, ", ",
+                       cols.size);
+  }
   auto block = attempt(grid->comm(), [&] {
-    auto made = std::make_unique<StreamedBlock<T>>(grid->backend(), layout, rows.size, cols.size,
-                                                   options.scratch, options.memory, options.column_stable);
+    auto made =
+        std::make_unique<StreamedBlock<T>>(grid->backend(), layout, rows.size, cols.size, options, of_block);
+    if (made->is_stored() || rows.size == 0 || cols.size == 0) return made;
     const std::unique_ptr<typename StreamedBlock<T>::Source> source = open_source(rows, cols);
-    if (rows.size > 0 && cols.size > 0) norm = made->store(*source);
+    made->store(*source);
     return made;
   });
+  const double norm = block->norm();
   // The largest first, so that no square leaves the range of doubles.
   std::array<double, 1> largest{norm};
   grid->comm().all_reduce(largest, ReduceOp::max);
@@ -171,7 +195,10 @@ StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& gri
     agreement.on("the file", name).on("the rows", header.rows).on("the columns", header.cols);
     check(agreement, *grid, options);
   });
-  return stream_on<T>(grid, layout, options, [&](Range rows, Range cols) {
+  const std::string of = options.tiles.empty() || !grid->is_member()
+                             ? std::string()
+                             : attempt(grid->comm(), [&] { return text_of_file(name, header); });
+  return stream_on<T>(grid, layout, options, of, [&](Range rows, Range cols) {
     return std::make_unique<FileSource<T>>(name, header, rows.begin, cols.begin);
   });
 }
@@ -187,7 +214,7 @@ StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOpti
                         "stream_matrix needs its matrix as ", needed.describe(), ", not as ",
                         A.layout().describe());
   });
-  return stream_on<T>(grid, A.layout(), options,
+  return stream_on<T>(grid, A.layout(), options, "",
                       [&](Range, Range) { return std::make_unique<MemorySource<T>>(A); });
 }
 
@@ -195,22 +222,21 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
   constexpr Index slab = Index{16} << 20, slots = 4;
   const Index slabs = std::max<Index>(bytes / comm.size() / slab, slots + 1);
   std::vector<std::byte> memory;
-  std::unique_ptr<ScratchFile> file;
+  std::unique_ptr<TileFile> file;
   std::unique_ptr<ReadAhead> reader;
   const auto aligned = [&] {
     void* first = memory.data();
     std::size_t room = memory.size();
-    return static_cast<std::byte*>(
-        std::align(std::size_t{ScratchFile::block}, std::size_t{slab}, first, room));
+    return static_cast<std::byte*>(std::align(std::size_t{TileFile::block}, std::size_t{slab}, first, room));
   };
   attempt(comm, [&] {
-    memory.resize(at(slab * slots + ScratchFile::block));
+    memory.resize(at(slab * slots + TileFile::block));
     // What no disk compresses.
     for (Index k = 0; k < slab; k += Index{sizeof(double)}) {
       const double value = counter_random<double>(1, k, comm.rank());
       std::memcpy(aligned() + k, &value, sizeof value);
     }
-    file = std::make_unique<ScratchFile>(scratch, slabs * slab);
+    file = std::make_unique<TileFile>(TileFile::nameless(scratch, slabs * slab));
     for (Index k = 0; k < slabs; ++k) {
       keep_alive();
       file->write(aligned(), slab, k * slab);
@@ -220,7 +246,9 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
   std::array<double, 1> seconds{};
   attempt(comm, [&] {
     const auto begin = std::chrono::steady_clock::now();
-    reader = std::make_unique<ReadAhead>(*file, ReadAhead::Ring{aligned(), slots, slab, slabs},
+    std::vector<Index> offsets;
+    for (Index k = 0; k < slabs; ++k) offsets.push_back(k * slab);
+    reader = std::make_unique<ReadAhead>(*file, ReadAhead::Ring{aligned(), slots, slab, std::move(offsets)},
                                          [](Index, const std::byte*) {});
     for (Index k = 0; k < slabs; ++k) {
       reader->get(k);

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import tempfile
 
 import numpy as np
@@ -78,6 +79,26 @@ def check_choice(suite, scratch, exact):
     suite.check(abs(plan["disk_bytes"] + plan["memory_bytes"] - 1e6 * 2e5 * 8 / 16) < 3e9 and plan["seconds_per_iteration"] >= 0.99 * read, "the plan", plan)
 
 
+def check_tiles(suite, scratch, exact):
+    """Tiles that stay are those of the next run, of a restart too, until A is another."""
+    memory, tiles = least_memory(suite, scratch, 2), os.path.join(scratch, "tiles")
+    on_disk = ["--storage", "disk", "--memory", memory, "--grid", "2x1", "--tiles", tiles]
+
+    def made():
+        return {name: os.stat(os.path.join(tiles, name)).st_ino for name in sorted(os.listdir(tiles))}
+    saved = suite.folder / "saved_with_tiles"
+    solve(suite, scratch, *on_disk, "--iterations", 5, "--checkpoint", saved, ranks=2, status=3)
+    first = made()
+    suite.check(sorted(first) == [f"row-{row}-col-0.{kind}" for row in (0, 1) for kind in ("json", "tiles")], "tiles", first)
+    solve(suite, scratch, *on_disk, "--restart", saved, ranks=2)
+    suite.check(made() == first, "a restart makes tiles again", made(), first)
+    suite.close(np.load(suite.folder / "X.npy"), exact, 1e-8 * np.abs(exact).max(), "the solution of a restart")
+    os.utime(suite.folder / "A.npy")
+    solve(suite, scratch, *on_disk, ranks=2)
+    suite.check(all(made()[name] != first[name] for name in first if name.endswith("tiles")), "another A has the tiles of the one before")
+    shutil.rmtree(tiles)
+
+
 def check_refusals(suite, scratch):
     (suite.folder / "A.h5").write_bytes(b"")
     for status, text, *options in ((2, "--storage disk works with --algorithm stationary-a only", "--storage", "disk", "--algorithm", "summa"),
@@ -99,6 +120,7 @@ def test(suite, full):
         exact = make(suite)
         check_solution(suite, scratch, exact)
         check_choice(suite, scratch, exact)
+        check_tiles(suite, scratch, exact)
         check_refusals(suite, scratch)
         suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))
 

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -145,6 +147,63 @@ TEMPLATE_LIST_TEST_CASE("A matrix in a file is streamed as one in memory is", "[
       if (!grid->is_member()) continue;
       const Whole<T> X = fractions<T>(2, n, 2), Y = fractions<T>(3, m, 2);
       CHECK(products(*streamed, X, Y) == products(*packed, X, Y));
+    }
+  }
+}
+
+TEST_CASE("Tiles that stay are taken again, unless the matrix is another", "[streamed_matrix]") {
+  using T = double;
+  namespace fs = std::filesystem;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid)) continue;
+    INFO(describe(*grid));
+    const ScratchFolder folder(disk);
+    const std::string name = folder.file("A.npy");
+    write_matrix(name, matrix_on<T>(grid));
+    const MatrixHeader header = read_matrix_header(world(), name);
+    const fs::path own =
+        folder.file("tiles") + message("/row-", grid->my_row(), "-col-", grid->my_col(), ".tiles");
+    const OperatorPtr<T> packed = packed_on<T>(grid, false);
+    const auto stream = [&](Index memory) {
+      return stream_matrix<T>(grid, name, header, {.memory = memory, .tiles = folder.file("tiles")});
+    };
+    const auto made_at = [&] { return grid->is_member() ? fs::last_write_time(own) : fs::file_time_type(); };
+    const Whole<T> X = fractions<T>(2, n, 2), Y = fractions<T>(3, m, 2);
+    const auto has_products = [&](const LinearOperator<T>& op, const LinearOperator<T>& expected) {
+      return !grid->is_member() || products(op, X, Y) == products(expected, X, Y);
+    };
+    CHECK(has_products(*stream(few), *packed));
+    const auto first = made_at();
+    for (const Index memory : {few, some, all}) {
+      const auto again = stream(memory);
+      CHECK(made_at() == first);
+      CHECK(has_products(*again, *packed));
+      CHECK((!grid->is_member() || again->frobenius_norm() == Approx(frobenius_norm(matrix_on<T>(grid)))));
+    }
+    world().barrier();
+    // Another file of the same name and shape.
+    const DistMatrix<T> other = filled<T>(grid, matrix_layout(Algorithm::stationary_a, *grid, m, n),
+                                          [](Index i, Index j) { return element<T>(i + 1, j); });
+    write_matrix(name, other);
+    world().barrier();
+    const auto anew = stream(few);
+    if (grid->is_member()) CHECK(made_at() > first);
+    CHECK(has_products(*anew, *stream_matrix<T>(other, {.scratch = disk})));
+    // A tile that has changed on the disk is found when it is read, or kept in memory.
+    world().barrier();
+    const bool is_last =
+        grid->is_member() && grid->my_row() == grid->rows() - 1 && grid->my_col() == grid->cols() - 1;
+    if (is_last) {
+      std::fstream file(own, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(1000).put('x');
+    }
+    world().barrier();
+    if (grid->is_member()) {
+      CHECK_THROWS_WITH(products(*stream(few), X, Y), Catch::Contains("are not those"));
+      CHECK_THROWS_WITH(stream(all), Catch::Contains("are not those"));
+    } else {
+      stream(few);
+      stream(all);
     }
   }
 }

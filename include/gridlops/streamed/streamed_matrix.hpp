@@ -19,6 +19,10 @@ struct StreamOptions {
   /// has, and no less than reading ahead needs: see StreamedSizes.
   Index memory = 0;
   bool column_stable = false;  ///< as in MatrixMultOptions
+  /// For a matrix in a file: a directory, made if missing, where its tiles stay for the next operator of the
+  /// same file on the same grid. They are made anew if the file has another length or time of change, or if
+  /// this rank's processor has other tiles. Empty: tiles are gone with the operator.
+  std::string tiles{};
 };
 
 /// How the block of a rank is stored, in bytes.
@@ -44,9 +48,10 @@ GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scr
 
 /// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
 /// Storage::packed: the same spaces, messages and bits on the same grid. Each rank has its block in a file
-/// without a name, which is gone when the process ends, however it ends. It keeps as much in memory as it
-/// may; threads read the rest ahead, past the system's cache where the file system can, while products
-/// compute. LinearOperator::normal_product() reads A once, a product with any number of columns too.
+/// without a name, which is gone when the process ends, however it ends, unless tiles are to stay. It keeps
+/// as much in memory as it may; threads read the rest ahead, past the system's cache where the file system
+/// can, while products compute. LinearOperator::normal_product() reads A once, a product with any number of
+/// columns too.
 ///
 /// If a rank cannot read its part, or a part is damaged, products throw InputError on all ranks, a solver at
 /// its next sums. The next product tries again. Ranks compare hashes (XXH3) of a part when they first read

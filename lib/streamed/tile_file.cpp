@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "streamed/tile_file.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "base/at_work.hpp"
+#include "base/message.hpp"
+#include "gridlops/base/error.hpp"
+
+namespace gridlops {
+
+namespace {
+
+std::string reason() { return std::system_category().message(errno); }
+
+template <class Call>
+auto uninterrupted(Call&& call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
+
+/// A file of this process alone. Where the file system has none without a name, one loses its name at once.
+FileDescriptor open_nameless(const std::string& directory) {
+  const int nameless =
+      uninterrupted([&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600); });
+  if (nameless >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return FileDescriptor(nameless);
+  std::string name = directory + "/gridlops-XXXXXX";
+  FileDescriptor named(::mkostemp(name.data(), O_CLOEXEC));
+  if (named.number() >= 0) ::unlink(name.c_str());
+  return named;
+}
+
+}  // namespace
+
+TileFile::TileFile(std::string place, FileDescriptor descriptor)
+    : place_(std::move(place)), file_(std::move(descriptor)), for_reads_(-1) {
+  const std::string again = message("/proc/self/fd/", file_.number());
+  for_reads_ =
+      FileDescriptor(uninterrupted([&] { return ::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT); }));
+}
+
+void TileFile::take_room(Index bytes) {
+  const AtWork at_work;
+  if (bytes == 0) return;
+  int failed = ::posix_fallocate(file_.number(), 0, bytes);
+  while (failed == EINTR) failed = ::posix_fallocate(file_.number(), 0, bytes);
+  if (failed != 0)
+    throw OutputError(message(place_, ": cannot take room for ", bytes,
+                              " bytes of A: ", std::system_category().message(failed),
+                              "; free some space, name another directory, or keep more of A in memory"));
+}
+
+TileFile TileFile::nameless(const std::string& directory, Index bytes) {
+  const char* const given = std::getenv("TMPDIR");
+  const std::string usual = given != nullptr && *given != '\0' ? given : "/var/tmp";
+  const std::string& place = directory.empty() ? usual : directory;
+  struct statfs system {};
+  if (::statfs(place.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC)
+    throw OutputError(message(place,
+                              ": is in memory, where A would take the memory that it is to spare; name "
+                              "a directory on a disk"));
+  FileDescriptor descriptor = open_nameless(place);
+  if (descriptor.number() < 0)
+    throw OutputError(message(place, ": cannot make a file there for ", bytes, " bytes of A: ", reason(),
+                              "; is there such a directory, and may this user write to it?"));
+  TileFile file(place, std::move(descriptor));
+  file.take_room(bytes);
+  return file;
+}
+
+TileFile TileFile::for_good(const std::string& path, Index bytes) {
+  auto unnamed = std::make_unique<TemporaryFile>(path);
+  unnamed->prepare("", 0);
+  TileFile file(
+      path,
+      FileDescriptor(uninterrupted([&] { return ::open(unnamed->name().c_str(), O_RDWR | O_CLOEXEC); })));
+  if (file.file_.number() < 0) throw OutputError(message(path, ": cannot write the file: ", reason()));
+  file.unnamed_ = std::move(unnamed);
+  file.take_room(bytes);
+  return file;
+}
+
+std::optional<TileFile> TileFile::of_name(const std::string& path, Index bytes) {
+  FileDescriptor descriptor(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
+  struct stat status {};
+  const bool is_it = descriptor.number() >= 0 && ::fstat(descriptor.number(), &status) == 0 &&
+                     S_ISREG(status.st_mode) && status.st_size == bytes;
+  if (!is_it) return std::nullopt;
+  return TileFile(path, std::move(descriptor));
+}
+
+void TileFile::write(const void* from, Index bytes, Index offset) {
+  for (Index done = 0; done < bytes;) {
+    const auto moved = uninterrupted([&] {
+      return ::pwrite(file_.number(), static_cast<const char*>(from) + done,
+                      static_cast<std::size_t>(bytes - done), offset + done);
+    });
+    if (moved <= 0)
+      throw OutputError(message(place_, ": cannot write ", bytes - done, " bytes of A at byte ",
+                                offset + done,
+                                " of a file: ", moved == 0 ? "the system takes no more" : reason()));
+    done += moved;
+  }
+}
+
+void TileFile::finish() {
+  const AtWork at_work;
+  if (uninterrupted([&] { return ::fdatasync(file_.number()); }) != 0)
+    throw OutputError(message(place_, ": cannot write A to the disk: ", reason()));
+  static_cast<void>(::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_DONTNEED));
+}
+
+void TileFile::read(void* to, Index bytes, Index offset) const {
+  const int descriptor = for_reads_.number() >= 0 ? for_reads_.number() : file_.number();
+  for (Index done = 0; done < bytes;) {
+    const auto moved = uninterrupted([&] {
+      return ::pread(descriptor, static_cast<char*>(to) + done, static_cast<std::size_t>(bytes - done),
+                     offset + done);
+    });
+    if (moved <= 0)
+      throw InputError(message(place_, ": cannot read ", bytes - done, " bytes of A at byte ", offset + done,
+                               " of a file: ", moved == 0 ? "the file ends there" : reason()));
+    done += moved;
+  }
+}
+
+}  // namespace gridlops

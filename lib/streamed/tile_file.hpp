@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "io/file.hpp"
+
+namespace gridlops {
+
+/// A file with tiles of A, which one rank writes and then reads.
+class TileFile {
+ public:
+  /// Where reads begin in the file and in memory, and their length, are multiples of this.
+  static constexpr Index block = 4096;
+
+  /// A file without a name in a directory, which is gone when the process ends, however it ends. Empty: the
+  /// directory is $TMPDIR, or else /var/tmp. Takes room for so many bytes on the disk. Throws OutputError on
+  /// this rank alone, also if the directory is in memory.
+  static TileFile nameless(const std::string& directory, Index bytes);
+  /// A file that gets this name by keep(). Throws OutputError on this rank alone.
+  static TileFile for_good(const std::string& path, Index bytes);
+  /// The file of this name; nothing unless there is one of so many bytes.
+  static std::optional<TileFile> of_name(const std::string& path, Index bytes);
+
+  /// Where it is, for messages.
+  const std::string& place() const { return place_; }
+  /// Throws OutputError on this rank alone.
+  void write(const void* from, Index bytes, Index offset);
+  /// Call once after the last write: the data go to the disk. Throws OutputError.
+  void finish();
+  /// Gives the file of for_good() its name, in place of another. It is finished.
+  void keep() { unnamed_->take_name(); }
+  /// Reads past the system's cache, if the file system can. Any thread may call it. Throws InputError.
+  void read(void* to, Index bytes, Index offset) const;
+
+ private:
+  TileFile(std::string place, FileDescriptor descriptor);
+  void take_room(Index bytes);
+
+  std::string place_;
+  FileDescriptor file_, for_reads_;
+  std::unique_ptr<TemporaryFile> unnamed_;
+};
+
+}  // namespace gridlops
