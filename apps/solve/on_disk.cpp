@@ -24,6 +24,9 @@ bool may_be_on_disk(const SolveTask& task) {
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
 }
 
+/// What libraries and texts take after the plan is made, about.
+constexpr Index later = Index{6} << 20;
+
 Index bytes_on_disk(const SolveTask& task) {
   Index bytes = 0;
   for (int row = 0; row < task.grid->rows(); ++row)
@@ -55,7 +58,7 @@ void find_room(Communicator& world, SolveTask& task,
   world.all_reduce(before, ReduceOp::max);
   const Index limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world);
   // The first rank has the largest part of everything.
-  const auto needed = [&] { return before[0] + memory_of_rank(plan_of(task), 0, 0); };
+  const auto needed = [&] { return before[0] + later + memory_of_rank(plan_of(task), 0, 0); };
   if (!is_asked) {
     const Index all = needed();
     if (all <= limit) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -100,7 +101,7 @@ class StreamedBlock {
   // Of each slab, the sum of its tiles' hashes, and whether it has been compared.
   std::vector<std::uint64_t> hashes_;
   std::vector<char> is_checked_;
-  bool checks_all_ = false;
+  std::atomic<bool> checks_all_{false};
   std::unique_ptr<ReadAhead> reader_;  // none if all is in memory
 };
 

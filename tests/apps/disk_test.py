@@ -100,12 +100,12 @@ def check_tiles(suite, scratch, exact):
 
 
 def check_refusals(suite, scratch):
-    (suite.folder / "A.h5").write_bytes(b"")
+    least = least_memory(suite, scratch, 2)
     for status, text, *options in ((2, "--storage disk works with --algorithm stationary-a only", "--storage", "disk", "--algorithm", "summa"),
                                    (2, "without --precondition", "--storage", "disk", "--precondition", "column-norms"),
                                    (2, "without --precondition and --verify-matrix", "--storage", "disk", "--verify-matrix"),
                                    (2, "with --storage disk it could take less", "--storage", "columns", "--memory", "10M"),
-                                   (74, "cannot make a file there", "--storage", "disk", "--scratch", suite.folder / "none")):
+                                   (74, "cannot make a file there", "--storage", "disk", "--memory", least, "--scratch", suite.folder / "none")):
         given = [scratch] if "--scratch" not in options else []
         for ranks in (None, 2):
             run = suite.run("solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / "refused.npy",

@@ -10,6 +10,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/fredholm.hpp"
@@ -27,8 +28,6 @@ namespace {
 
 using Slices = std::vector<ProductShape>;
 using Groups = std::vector<RankGroup>;
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// Element (i, j) of slice f.
 template <Scalar T>
