@@ -267,7 +267,7 @@ def on_disk(fault, status, *patterns, checks="entry"):
             memory = int(1.02 * 2**20 * float(least[1]))
             rank = any_rank(jobs)
             ended = run(memory, fault=f"{rank}:{fault(jobs.chance)}")
-            jobs.ended(ended, status, LIMIT + 15)
+            jobs.ended(ended, status, LIMIT + 30)
             for pattern in patterns:
                 jobs.require(re.search(pattern.format(rank), ended.errors, re.MULTILINE), "nobody says", pattern.format(rank), ended.errors)
             seconds = jobs.seconds
