@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "command_line/console.hpp"
 #include "command_line/limits.hpp"
@@ -24,8 +25,16 @@ bool may_be_on_disk(const SolveTask& task) {
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
 }
 
-/// What libraries and texts take after the plan is made, about.
-constexpr Index later = Index{6} << 20;
+/// What others take after the plan is made, about: libraries and texts, and MPI, which has two copies of what
+/// it sums over ranks.
+Index taken_by_others(const SolveTask& task) {
+  constexpr Index texts = Index{6} << 20;
+  const ProcessGrid& grid = *task.grid;
+  const Index columns = largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+  const Index models = grid.rows() > 1 ? 2 * task.shape.cols / grid.cols() : 0;
+  const Index data = grid.cols() > 1 ? task.shape.rows / grid.rows() : 0;
+  return texts + 2 * std::max(models, data) * columns * size_of(task.shape.type);
+}
 
 Index bytes_on_disk(const SolveTask& task) {
   Index bytes = 0;
@@ -58,7 +67,7 @@ void find_room(Communicator& world, SolveTask& task,
   world.all_reduce(before, ReduceOp::max);
   const Index limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world);
   // The first rank has the largest part of everything.
-  const auto needed = [&] { return before[0] + later + memory_of_rank(plan_of(task), 0, 0); };
+  const auto needed = [&] { return before[0] + taken_by_others(task) + memory_of_rank(plan_of(task), 0, 0); };
   if (!is_asked) {
     const Index all = needed();
     if (all <= limit) return;
@@ -92,15 +101,25 @@ std::string disk_text(Communicator& world, const SolveTask& task) {
   const Index on_disk = bytes_on_disk(task);
   if (on_disk == 0) return "all of A has room in memory: nothing is read from disks\n";
   const DiskRate rate = measure_disk(world, task.arguments.scratch, std::min(most, on_disk));
+  const auto seconds = [&](bool one_pass) {
+    PlannedIteration iteration = task.iteration;
+    iteration.one_pass = one_pass;
+    const double reading = (one_pass ? 1 : 2) * static_cast<double>(on_disk) / rate.bytes_per_second;
+    return std::pair(reading, iteration_seconds(iteration, task.grid->shape(), task.machine));
+  };
   const bool one_pass = task.iteration.one_pass;
-  const double reading = (one_pass ? 1 : 2) * static_cast<double>(on_disk) / rate.bytes_per_second;
-  const double computing = iteration_seconds(task.iteration, task.grid->shape(), task.machine);
-  return fmt::format(
+  const auto [reading, computing] = seconds(one_pass);
+  std::string text = fmt::format(
       "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}, and "
       "computing {} "
       "(by the model): {} decide\n",
       bytes_text(on_disk), one_pass ? "once" : "twice", bytes_text(static_cast<Index>(rate.bytes_per_second)),
       duration_text(reading), duration_text(computing), reading > computing ? "disks" : "cores");
+  const auto [reading_twice, computing_less] = seconds(false);
+  const double otherwise = std::max(reading_twice, computing_less);
+  if (one_pass && otherwise < std::max(reading, computing))
+    text += fmt::format("with --one-pass off an iteration would take {}\n", duration_text(otherwise));
+  return text;
 }
 
 }  // namespace gridlops::program

@@ -6,9 +6,10 @@ streamed.py BUILD [--ranks 2] [--rows 27000] [--cols 27000] [--columns 8,64,192]
             [--no-memory]
 
 A has random elements, the bytes of all ranks' memory times --share. Each turn measures the disks by --dry-run, and solves on disks and
-in memory (packed, in one pass). Seconds are those of an iteration, of the slowest rank; the median of the turns. With --no-memory
-nothing is solved in memory, because A does not fit there."""
+in memory (packed), with one pass and with two; the bits must be the same. Seconds are those of an iteration, of the slowest rank; the
+median of the turns. With --no-memory nothing is solved in memory, because A does not fit there."""
 import argparse
+import collections
 import json
 import re
 import statistics
@@ -66,25 +67,28 @@ def main():
         on_disk = ["--storage", "disk", "--scratch", asked.scratch, "--memory", memory]
         for columns in asked.columns:
             np.save(folder / "b.npy", everything[:, :columns])
-            rates, reached, seconds, in_memory, peaks, same = [], [], [], [], [], []
+            figures = collections.defaultdict(list)
             for _ in range(asked.turns):
                 plan = solve(*on_disk, "--dry-run")
                 number, unit = re.search(r"deliver ([\d.]+) (\w+)/s", plan).groups()
-                rates.append(float(number) * UNITS[unit])
-                report, bits = solved(*on_disk)
-                seconds.append(report["prediction"]["seconds"]["measured"])
-                reached.append(report["figures"]["disk_bytes"] / seconds[-1])
-                peaks.append(max(report["memory_bytes"]["peak"]) / memory)
-                if not asked.no_memory:
-                    report, packed = solved("--storage", "packed", "--one-pass", "on")
-                    in_memory.append(report["prediction"]["seconds"]["measured"])
-                    same.append(bits == packed)
-            middle = statistics.median
-            text = f"{columns} columns: {middle(seconds):.2f} s an iteration; disks {middle(reached) / 1e9:.2f} of {middle(rates) / 1e9:.2f} GB/s, {middle(a / b for a, b in zip(reached, rates, strict=True)):.2f}"
-            if in_memory:
-                text += f"; in memory {middle(in_memory):.2f} s, {middle(a / b for a, b in zip(in_memory, seconds, strict=True)):.2f} of its speed; the same bits: {all(same)}"
-            print(text + f"; peak {max(peaks):.3f} of the memory allowed", flush=True)
-            print("   " + plan.strip().splitlines()[-1], flush=True)
+                figures["disks, GB/s"].append(float(number) * UNITS[unit] / 1e9)
+                for passes in ("on", "off"):
+                    report, bits = solved(*on_disk, "--one-pass", passes)
+                    seconds = report["prediction"]["seconds"]["measured"]
+                    read = report["figures"]["disk_bytes"] * (1 if passes == "on" else 2)
+                    figures[f"one pass {passes}: seconds"].append(seconds)
+                    figures["of the disks' rate"].append(read / seconds / 1e9 / figures["disks, GB/s"][-1])
+                    figures["peak over the memory allowed"].append(max(report["memory_bytes"]["peak"]) / memory)
+                    if not asked.no_memory:
+                        report, packed = solved("--storage", "packed", "--one-pass", passes)
+                        figures["in memory: seconds"].append(report["prediction"]["seconds"]["measured"])
+                        figures["of the speed in memory"].append(figures["in memory: seconds"][-1] / seconds)
+                        assert bits == packed
+            print(f"{columns} columns, medians with one pass on, off:")
+            for name, values in figures.items():
+                both = (values[::2], values[1::2]) if len(values) == 2 * asked.turns else (values,)
+                print(f"    {name}:", *(f"{statistics.median(each):.3g}" for each in both), flush=True)
+            print("    " + plan.strip().splitlines()[-1], flush=True)
 
 
 if __name__ == "__main__":
