@@ -227,7 +227,8 @@ Names<Algorithm> algorithms() {
 
 Names<std::optional<Storage>> storages() {
   Names<std::optional<Storage>> names{{"auto", std::nullopt}};
-  for (const auto& [name, storage] : names_of({Storage::columns, Storage::packed, Storage::planes, Storage::disk}))
+  for (const auto& [name, storage] :
+       names_of({Storage::columns, Storage::packed, Storage::planes, Storage::disk}))
     names.emplace_back(name, storage);
   return names;
 }

@@ -191,7 +191,7 @@ Action define_info(Options& options) {
   const auto scratch = std::make_shared<std::string>();
   options.text("--scratch", *scratch, "DIR",
                "Also measures the disks of this directory, with half a GiB a rank");
-  options.examples({"gridlops info", "mpirun -n 4 gridlops info --scratch /local"});
+  options.examples({"gridlops info", "mpirun -n 4 gridlops info --scratch /var/tmp"});
   return [scratch](Communicator& world) { return info(world, *scratch); };
 }
 

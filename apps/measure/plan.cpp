@@ -37,6 +37,7 @@ struct PlanArguments {
   DependentOptions by_solver{"--solver"};
   Index iterations = 100;
   Index memory_per_rank = std::numeric_limits<Index>::max();
+  bool one_pass_is_given = false;
   Index disk_rate = 0;  ///< what a rank's disk delivers, in bytes per second; 0: it has none
   std::string transport = "mpi";
   std::string matrix;  ///< the directory of a compressed matrix, instead of a shape
@@ -56,8 +57,7 @@ struct Plan {
 };
 
 /// The bytes of the rank that needs most. The first rank has the largest part of everything but of a
-/// compressed matrix.
-/// tiles: what a rank keeps of a matrix on disks.
+/// compressed matrix. tiles: what a rank keeps of a matrix on disks.
 template <Scalar T>
 Index memory_of(const PlanArguments& arguments, const Plan& plan, const StreamedSizes& tiles) {
   const PlannedIteration& iteration = plan.iteration;
@@ -179,7 +179,7 @@ std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel&
   if (!may_be_on_disk || (plan && plan->batch == arguments.shape.nrhs)) return plan;
   PlanArguments on_disk = arguments;
   on_disk.asked.storage = Storage::disk;
-  on_disk.asked.one_pass.reset();
+  if (!arguments.one_pass_is_given) on_disk.asked.one_pass.reset();
   const std::optional<Plan> streamed = plan_in_place(on_disk, machine, ranks, grid);
   return streamed && (!plan || streamed->all_seconds < plan->all_seconds) ? streamed : plan;
 }
@@ -376,8 +376,8 @@ Action define_plan(Options& options) {
       },
       "PxQ[,...]", "Plans for these grids [the fastest by the model]");
   options.choice("--solver", plan.asked.solver, solvers(), "The method [cgls]");
-  options.choice("--one-pass", plan.asked.one_pass, switches(),
-                 "reads A once in an iteration, in stationary-a [off]");
+  CLI::Option* const one_pass = options.choice("--one-pass", plan.asked.one_pass, switches(),
+                                               "reads A once in an iteration, in stationary-a [off]");
   options.whole("--iterations", plan.iterations, "K", 0, "Iterations of every column [100]");
   options.choice("--algorithm", plan.asked.algorithm, algorithms(), "How products are formed [auto]");
   options.choice("--transport", plan.transport, transports_of_plans(), "What carries the data [mpi]");
@@ -390,12 +390,15 @@ Action define_plan(Options& options) {
   options.text("--machine", plan.machine, "FILE", about_machine);
   options.text("--json", plan.json, "FILE", "Writes the plans as JSON");
   plan.by_solver.follow_solver_table(options);
-  options.examples({"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
-                    "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G",
-                    "gridlops plan --matrix-size 1000000x200000 --rhs 64 --ranks 16..64 --memory-per-rank 8G "
-                    "--disk-rate 500M",
-                    "gridlops plan --matrix compressed --rhs 8 --ranks 1..16"});
-  return [arguments](Communicator& world) { return program::plan(world, *arguments); };
+  options.examples(
+      {"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
+       "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G",
+       "gridlops plan --matrix-size 1000000x200000 --rhs 64 --ranks 16 --memory-per-rank 8G --disk-rate 1G",
+       "gridlops plan --matrix compressed --rhs 8 --ranks 1..16"});
+  return [arguments, one_pass](Communicator& world) {
+    arguments->one_pass_is_given = one_pass->count() > 0;
+    return program::plan(world, *arguments);
+  };
 }
 
 }  // namespace gridlops::program

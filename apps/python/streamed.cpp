@@ -9,12 +9,12 @@ namespace gridlops::python {
 namespace {
 
 using GridPtr = std::shared_ptr<ProcessGrid>;
-/// The scratch directory, the memory, and whether columns are stable.
-using Asked = std::tuple<std::string, Index, bool>;
+/// The scratch directory, the memory, whether columns are stable, and the directory of tiles that stay.
+using Asked = std::tuple<std::string, Index, bool, std::string>;
 
 StreamOptions options_of(const Asked& asked) {
-  const auto& [scratch, memory, column_stable] = asked;
-  return {scratch, memory, column_stable};
+  const auto& [scratch, memory, column_stable, tiles] = asked;
+  return {scratch, memory, column_stable, tiles};
 }
 
 /// The operator that make() returns, and what it has read on this rank: bytes, and seconds that it waited.

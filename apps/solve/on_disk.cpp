@@ -67,7 +67,14 @@ void find_room(Communicator& world, SolveTask& task,
   world.all_reduce(before, ReduceOp::max);
   const Index limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world);
   // The first rank has the largest part of everything.
-  const auto needed = [&] { return before[0] + taken_by_others(task) + memory_of_rank(plan_of(task), 0, 0); };
+  const auto most_of = [&](Index value) {  // ranks may have other tiles
+    std::array<Index, 1> most{value};
+    world.all_reduce(most, ReduceOp::max);
+    return most[0];
+  };
+  const auto needed = [&] {
+    return most_of(before[0] + taken_by_others(task) + memory_of_rank(plan_of(task), 0, 0));
+  };
   if (!is_asked) {
     const Index all = needed();
     if (all <= limit) return;
@@ -82,7 +89,7 @@ void find_room(Communicator& world, SolveTask& task,
     task.asks_for(Storage::disk);
   }
   task.memory_of_tiles = 0;
-  const Index least = needed(), room = limit - least + streamed_sizes_of(task, 0, 0).memory;
+  const Index least = needed(), room = limit - least + most_of(streamed_sizes_of(task, 0, 0).memory);
   if (least > limit && arguments.memory > 0)
     throw UsageError(
         fmt::format("--memory is {}, but a rank takes at least {} with A on a disk: more ranks, or a "
@@ -98,9 +105,15 @@ DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waite
 
 std::string disk_text(Communicator& world, const SolveTask& task) {
   constexpr Index most = Index{512} << 20;
-  const Index on_disk = bytes_on_disk(task);
+  std::array<Index, 1> bytes{bytes_on_disk(task)};
+  world.all_reduce(bytes, ReduceOp::max);
+  const Index on_disk = bytes[0];
   if (on_disk == 0) return "all of A has room in memory: nothing is read from disks\n";
-  const DiskRate rate = measure_disk(world, task.arguments.scratch, std::min(most, on_disk));
+  if (task.arguments.storage != Storage::disk || !task.why_disk.empty())
+    return fmt::format("on disks: {}; --storage disk measures how fast they are read\n", bytes_text(on_disk));
+  const SolveArguments& arguments = task.arguments;
+  const std::string& place = arguments.tiles.empty() ? arguments.scratch : arguments.tiles;
+  const DiskRate rate = measure_disk(world, place, std::min(most, on_disk));
   const auto seconds = [&](bool one_pass) {
     PlannedIteration iteration = task.iteration;
     iteration.one_pass = one_pass;

@@ -252,6 +252,9 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
   if (task.X0)
     text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
   const std::string file = file_of_elements(task);
+  if (is_on_disk(task))
+    return text.empty() ? fmt::format("; NaN or infinity are in {}, or numbers left their range", file)
+                        : text;
   return file.empty() ? text
                       : text + non_finite_in_file<T>(file, task.elements, task.grid, layout_of_matrix(task));
 }
@@ -279,7 +282,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
                                           {.scratch = arguments.scratch,
                                            .memory = task.memory_of_tiles,
                                            .column_stable = arguments.options.column_stable,
-                          .tiles = arguments.tiles});
+                                           .tiles = arguments.tiles});
     known.frobenius_norm = streamed->frobenius_norm();
     measured.read_seconds += clock.lap();
   } else if (!file.empty()) {

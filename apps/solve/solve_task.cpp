@@ -205,7 +205,8 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
                        .machine_source = machine.source,
                        .machine = grid_model,
                        .iteration = iteration,
-                       .grid = matrix_grid(iteration.algorithm, grid)};
+                       .grid = matrix_grid(iteration.algorithm, grid),
+                       .own_memory = grid};
   if (arguments.sigma_min.value_or(0) > 0 && shape.rows < shape.cols) {
     throw UsageError(fmt::format(
         "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
@@ -226,7 +227,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
 void SolveTask::asks_for(Storage storage) {
   arguments.storage = storage;
   iteration = iteration_for(arguments, compressed != nullptr, saved, shape, grid->shape(), machine);
-  grid = matrix_grid(iteration.algorithm, grid);
+  grid = matrix_grid(iteration.algorithm, own_memory);
 }
 
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {

@@ -34,8 +34,9 @@ struct SolveTask {
   MachineModel machine;  ///< with the memory that ranks of the grid share
   PlannedIteration iteration;
   std::shared_ptr<const ProcessGrid> grid;
-  std::string why_disk{};     ///< a line, if the program put A there
-  Index memory_of_tiles = 0;  ///< as in StreamOptions, for a matrix on disks
+  std::shared_ptr<const ProcessGrid> own_memory{};  ///< the same, in which no rank shares its memory
+  std::string why_disk{};                           ///< a line, if the program put A there
+  Index memory_of_tiles = 0;                        ///< as in StreamOptions, for a matrix on disks
 
   /// Plans the iteration again, with this storage.
   void asks_for(Storage storage);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "base/at_work.hpp"
@@ -69,12 +70,8 @@ class StreamedBlock<T>::Tiles {
     return {reinterpret_cast<const R*>(slab + A_.place(strip, col)), A_.order_.height(),
             A_.order_.tile_cols(col)};
   }
-  gridlops::Ahead<R> ahead(Index strip, Index col, Index first, Index end) const {
-    if (held_[at(strip / A_.slabs_.strips_each)] == nullptr) return {};
-    return {tile(strip, col, {}), first, end};
-  }
   gridlops::Ahead<R> ahead(Index strip, Index col) const {
-    return ahead(strip, col, 0, A_.order_.tile_cols(col));
+    return {tile(strip, col, {}), 0, A_.order_.tile_cols(col)};
   }
 
   /// Calls work(strips) for one slab after the other, which stays in memory until it is released.
@@ -115,7 +112,20 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
       slabs_(order_, options.memory),
       column_stable_(options.column_stable) {
   if (slabs_.count == 0) return;
-  if (stays() && take_kept(options.memory)) return;
+  if (stays()) {
+    const Slabs chosen = slabs_;
+    try {
+      if (take_kept(options.memory)) return;
+    } catch (const InputError&) {  // a disk has changed them
+    }
+    slabs_ = chosen;
+    hashes_.clear();
+    is_checked_.clear();
+    norm_ = 0;
+    file_ = nullptr;
+    // The disk may have no room for two.
+    for (const char* const kind : {".json", ".tiles"}) std::remove((kept_ + kind).c_str());
+  }
   take_memory();
   if (bytes_in_file() == 0) return;
   file_ = std::make_unique<TileFile>(stays() ? TileFile::for_good(kept_ + ".tiles", bytes_in_file())
@@ -129,6 +139,7 @@ bool StreamedBlock<T>::take_kept(Index memory) {
   if (!record || record->strips_each < 1) return false;
   const Slabs as_kept(order_, memory, record->strips_each);
   if (as_kept.strips_each != record->strips_each || std::ssize(record->hashes) != as_kept.count) return false;
+  if (as_kept.bytes_in_memory() > std::max(memory, slabs_.bytes_in_memory())) return false;
   std::optional<TileFile> file = TileFile::of_name(kept_ + ".tiles", as_kept.count * as_kept.bytes_each);
   if (!file) return false;
   slabs_ = as_kept;
@@ -189,10 +200,13 @@ void StreamedBlock<T>::store(Source& source) {
   if (slabs_.count > 0 && !source.by_columns()) {
     for (Index slab = 0; slab < slabs_.count; ++slab) store_part(slabs_.strips_of(slab), {0, all});
   } else if (slabs_.count > 0) {
-    const Index column = order_.rows() * Index{sizeof(T)};
-    const Index width = std::max(slabs_.bytes_each / column / order_.depth(), Index{1}) * order_.depth();
+    // As many columns as make a slab, or of long columns some strips.
+    const Index depth = order_.depth(), of_strip = order_.strip_rows(0).size * Index{sizeof(T)};
+    const Index strips = std::clamp(slabs_.bytes_each / (of_strip * depth), Index{1}, slabs_.strips);
+    const Index width = std::max(slabs_.bytes_each / (of_strip * strips) / depth, Index{1}) * depth;
     for (Index col = 0; col < all; col += width)
-      store_part({0, order_.strips()}, {col, std::min(width, all - col)});
+      for (Index strip = 0; strip < slabs_.strips; strip += strips)
+        store_part({strip, std::min(strips, slabs_.strips - strip)}, {col, std::min(width, all - col)});
   }
   if (!file_) return;
   file_->finish();
@@ -263,13 +277,12 @@ void StreamedBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> 
   trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
   checks_all_ = check_level() == Check::all;
   FailureScope failures;
-  Index complete = slabs_.count > 0 ? 0 : Q.rows;
+  Index complete = 0;
   const auto note = [&](Index computed) { return complete = completed ? completed(computed) : computed; };
   if (slabs_.count == 0) {
     const Kernels<T>& kernels = backend_->template kernels<T>();
     kernels.fill(T(0), Q);
     kernels.fill(T(0), W);
-    complete = 0;
   } else {
     failures.run([&] {
       one_pass_in_parts(Tiles(*this), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),

@@ -21,6 +21,9 @@
 
 namespace gridlops {
 
+template <Scalar T>
+Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns);
+
 /// A rank's block of a matrix, in tiles, as far as it has no room in memory in a file.
 template <Scalar T>
 class StreamedBlock {
@@ -50,7 +53,9 @@ class StreamedBlock {
   const Layout& layout() const { return layout_; }
   /// Its products read A once, as those of packed blocks do.
   static constexpr bool is_packed() { return true; }
-  Index kept_bytes() const { return slabs_.bytes_in_memory(); }
+  Index kept_bytes(Index columns) const {
+    return slabs_.bytes_in_memory() + streamed_workspace_bytes<T>(order_, columns);
+  }
   Index bytes_read() const { return reader_ ? reader_->bytes_read() : 0; }
   double seconds_waited() const { return reader_ ? reader_->seconds_waited() : 0; }
 
@@ -105,10 +110,12 @@ class StreamedBlock {
   std::unique_ptr<ReadAhead> reader_;  // none if all is in memory
 };
 
-/// The bytes of products with so many columns of a block of this many columns.
+/// The bytes of products with so many columns of a block in this order, beside what is sent.
 template <Scalar T>
-Index streamed_workspace_bytes(Index cols, Index columns) {
-  return 3 * padded_cols<Real<T>>(cols) * columns * Index{sizeof(T)};
+Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns) {
+  constexpr Index strips_at_once = 16;
+  const Index in_slots = threads_per_rank() * std::min(order.strips(), strips_at_once) * order.height();
+  return 3 * (order.padded_cols() + in_slots) * columns * Index{sizeof(T)};
 }
 
 }  // namespace gridlops

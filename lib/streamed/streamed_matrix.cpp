@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/streamed/streamed_matrix.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -95,8 +97,7 @@ class StationaryStreamed final : public StreamedMatrix<T> {
   }
   Index do_kept_bytes(const Partition& columns) const override {
     const ProcessGrid& grid = *this->domain().grid;
-    const Index cols = block_->layout().col_range(grid, grid.my_row(), grid.my_col()).size;
-    return block_->kept_bytes() + streamed_workspace_bytes<T>(cols, columns.total()) +
+    return block_->kept_bytes(columns.total()) +
            product_workspace_bytes(Algorithm::stationary_a,
                                    {this->rows(), this->cols(), columns.total(), scalar_type_of<T>},
                                    grid.shape(), grid.my_row(), grid.my_col(), true);
@@ -132,15 +133,13 @@ class StationaryStreamed final : public StreamedMatrix<T> {
 
 /// A text that another file has, too, only if it has the same elements.
 std::string text_of_file(const std::string& name, const MatrixHeader& header) {
-  namespace fs = std::filesystem;
   const ArrayPlace place = place_of_array(name);
-  std::error_code failed;
-  const fs::path file = fs::canonical(place.file, failed);
-  const auto bytes = fs::file_size(file, failed);
-  const auto time = fs::last_write_time(file, failed).time_since_epoch().count();
-  require<InputError>(!failed, name, ": cannot find the file: ", failed.message());
-  return message(name, ", ", file.string(), ", ", bytes, " bytes, changed at ", time, ", ", header.rows,
-                 " x ", header.cols, " ", name_of(header.type));
+  struct stat status {};
+  require<InputError>(::stat(place.file.c_str(), &status) == 0, name, ": cannot find the file");
+  return message(name, ", file ", status.st_dev, ":", status.st_ino, " of ", status.st_size,
+                 " bytes, changed at ", status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec, " and ",
+                 status.st_ctim.tv_sec, ".", status.st_ctim.tv_nsec, ", ", header.rows, " x ", header.cols,
+                 " ", name_of(header.type));
 }
 
 void check(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
@@ -267,7 +266,7 @@ StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape gr
   const Index block_cols = balanced_part(cols, grid.cols, col).size;
   const TileOrder<T> order(balanced_part(rows, grid.rows, row).size, block_cols, *kernel_choice().set);
   const Slabs slabs(order, memory);
-  return {slabs.bytes_in_memory(), slabs.bytes_on_disk(), streamed_workspace_bytes<T>(block_cols, columns)};
+  return {slabs.bytes_in_memory(), slabs.bytes_on_disk(), streamed_workspace_bytes(order, columns)};
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                              \

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -26,6 +27,14 @@ auto uninterrupted(Call&& call) {
   auto result = call();
   while (result == -1 && errno == EINTR) result = call();
   return result;
+}
+
+void require_disk(const std::string& directory) {
+  struct statfs system {};
+  require<OutputError>(
+      ::statfs(directory.c_str(), &system) != 0 || system.f_type != TMPFS_MAGIC, directory,
+      ": is in memory, where A would take the memory that it is to spare; name a directory on a "
+      "disk");
 }
 
 /// A file of this process alone. Where the file system has none without a name, one loses its name at once.
@@ -51,11 +60,12 @@ TileFile::TileFile(std::string place, FileDescriptor descriptor)
 void TileFile::take_room(Index bytes) {
   const AtWork at_work;
   if (bytes == 0) return;
-  int failed = ::posix_fallocate(file_.number(), 0, bytes);
-  while (failed == EINTR) failed = ::posix_fallocate(file_.number(), 0, bytes);
-  if (failed != 0)
-    throw OutputError(message(place_, ": cannot take room for ", bytes,
-                              " bytes of A: ", std::system_category().message(failed),
+  int result = uninterrupted([&] { return ::fallocate(file_.number(), 0, 0, bytes); });
+  // Where the file system takes no room ahead, a full disk shows when it is written.
+  if (result != 0 && errno == EOPNOTSUPP)
+    result = uninterrupted([&] { return ::ftruncate(file_.number(), bytes); });
+  if (result != 0)
+    throw OutputError(message(place_, ": cannot take room for ", bytes, " bytes of A: ", reason(),
                               "; free some space, name another directory, or keep more of A in memory"));
 }
 
@@ -63,11 +73,7 @@ TileFile TileFile::nameless(const std::string& directory, Index bytes) {
   const char* const given = std::getenv("TMPDIR");
   const std::string usual = given != nullptr && *given != '\0' ? given : "/var/tmp";
   const std::string& place = directory.empty() ? usual : directory;
-  struct statfs system {};
-  if (::statfs(place.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC)
-    throw OutputError(message(place,
-                              ": is in memory, where A would take the memory that it is to spare; name "
-                              "a directory on a disk"));
+  require_disk(place);
   FileDescriptor descriptor = open_nameless(place);
   if (descriptor.number() < 0)
     throw OutputError(message(place, ": cannot make a file there for ", bytes, " bytes of A: ", reason(),
@@ -78,6 +84,7 @@ TileFile TileFile::nameless(const std::string& directory, Index bytes) {
 }
 
 TileFile TileFile::for_good(const std::string& path, Index bytes) {
+  require_disk(std::filesystem::path(path).parent_path().string());
   auto unnamed = std::make_unique<TemporaryFile>(path);
   unnamed->prepare("", 0);
   TileFile file(
@@ -121,12 +128,17 @@ void TileFile::finish() {
 }
 
 void TileFile::read(void* to, Index bytes, Index offset) const {
-  const int descriptor = for_reads_.number() >= 0 ? for_reads_.number() : file_.number();
+  int descriptor = for_reads_.number() >= 0 ? for_reads_.number() : file_.number();
   for (Index done = 0; done < bytes;) {
     const auto moved = uninterrupted([&] {
       return ::pread(descriptor, static_cast<char*>(to) + done, static_cast<std::size_t>(bytes - done),
                      offset + done);
     });
+    const bool refuses_direct = moved < 0 && errno == EINVAL && descriptor != file_.number();
+    if (refuses_direct) {
+      descriptor = file_.number();
+      continue;
+    }
     if (moved <= 0)
       throw InputError(message(place_, ": cannot read ", bytes - done, " bytes of A at byte ", offset + done,
                                " of a file: ", moved == 0 ? "the file ends there" : reason()));

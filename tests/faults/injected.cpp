@@ -150,9 +150,10 @@ ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {
   return count;
 }
 
-int posix_fallocate(int fd, off_t offset, off_t length) {
-  static const auto take = next<int(int, off_t, off_t)>("posix_fallocate64");
-  return is_nameless(path_of(fd)) && file_fails("take-room") ? error_number() : take(fd, offset, length);
+int fallocate(int fd, int mode, off_t offset, off_t length) {
+  static const auto take = next<int(int, int, off_t, off_t)>("fallocate64");
+  return is_nameless(path_of(fd)) && file_fails("take-room") ? failed(error_number())
+                                                             : take(fd, mode, offset, length);
 }
 
 ssize_t pwrite(int fd, const void* buf, std::size_t nbytes, off_t offset) {

@@ -206,11 +206,31 @@ TEST_CASE("Tiles that stay are taken again, unless the matrix is another", "[str
     world().barrier();
     if (grid->is_member()) {
       CHECK_THROWS_WITH(products(*stream(few), X, Y), Catch::Contains("are not those"));
-      CHECK_THROWS_WITH(stream(all), Catch::Contains("are not those"));
     } else {
       stream(few);
-      stream(all);
     }
+    // Those that are to be in memory are read at once, and made anew.
+    const auto damaged = made_at();
+    const auto mended = stream(all);
+    if (is_last) CHECK(made_at() > damaged);
+    CHECK(has_products(*mended, *stream_matrix<T>(other, {.scratch = disk})));
+  }
+}
+
+TEST_CASE("Tiles that were cut for much memory are no burden where there is little", "[streamed_matrix]") {
+  using T = double;
+  const ScratchFolder folder(disk);
+  const auto backend = std::make_shared<MeteredBackend>();
+  const auto grid = std::make_shared<const ProcessGrid>(world(), GridShape{1, world().size()}, backend);
+  write_matrix(folder.file("A.npy"), matrix_on<T>(grid, 60000, 40));
+  const MatrixHeader header = read_matrix_header(world(), folder.file("A.npy"));
+  for (const Index memory : {Index{1} << 28, few}) {
+    const Index before = backend->bytes_in_use();
+    const auto streamed = stream_matrix<T>(grid, folder.file("A.npy"), header,
+                                           {.memory = memory, .tiles = folder.file("tiles")});
+    const StreamedSizes sizes =
+        streamed_sizes<T>(60000, 40, 1, grid->shape(), grid->my_row(), grid->my_col(), memory);
+    CHECK(backend->bytes_in_use() - before <= std::max(sizes.memory, memory));
   }
 }
 

@@ -33,18 +33,20 @@ class StreamedOperator(Operator):
 
 
 def stream_matrix(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], *, scratch: str | os.PathLike[str] = "",
-                  memory: int = 0, column_stable: bool = False, grid: Grid | None = None) -> StreamedOperator:
+                  memory: int = 0, column_stable: bool = False, tiles: str | os.PathLike[str] = "",
+                  grid: Grid | None = None) -> StreamedOperator:
     """A matrix as an operator that keeps on disks what has no room in memory. Collective.
 
     Its products have the bits of ``matrix_mult(A, "stationary-a", storage="packed")``, and read ahead while they compute.
     A is a matrix with the layout of :meth:`Grid.matrix_layout`, which is only read; on one rank also an array of NumPy;
     or the name of a file, of which no rank ever holds its block, for a ``grid`` or one of all ranks. This rank keeps
     ``memory`` bytes of A, with those that it reads ahead, and the rest in a file without a name in the directory
-    ``scratch``, by default ``$TMPDIR`` or ``/var/tmp``.
+    ``scratch``, by default ``$TMPDIR`` or ``/var/tmp``. With ``tiles`` what was made of a file stays in that directory, for the
+    next operator of the same file and grid.
 
     Raises OutputError on all ranks if the directory cannot take A. Products raise InputError on all ranks if a disk fails.
     """
-    asked = (os.fspath(scratch), memory, column_stable)
+    asked = (os.fspath(scratch), memory, column_stable, os.fspath(tiles))
     if isinstance(A, (str, os.PathLike)):
         on = Grid() if grid is None else grid
         _, dtype = io.shape_of(on, A)

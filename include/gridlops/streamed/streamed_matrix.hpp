@@ -47,7 +47,8 @@ struct DiskRate {
 GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes);
 
 /// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
-/// Storage::packed: the same spaces, messages and bits on the same grid. Each rank has its block in a file
+/// Storage::packed: the same spaces and bits on the same grid. Outside a solver ranks also agree on how a
+/// product ended. Each rank has its block in a file
 /// without a name, which is gone when the process ends, however it ends, unless tiles are to stay. It keeps
 /// as much in memory as it may; threads read the rest ahead, past the system's cache where the file system
 /// can, while products compute. LinearOperator::normal_product() reads A once, a product with any number of
@@ -59,7 +60,7 @@ GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scr
 template <Scalar T>
 class GRIDLOPS_EXPORT StreamedMatrix : public LinearOperator<T> {
  public:
-  /// ‖A‖_F, the same on all ranks.
+  /// ‖A‖_F, the same on all ranks of the grid; 0 on idle ones.
   virtual double frobenius_norm() const = 0;
   /// What this rank has read of its file, in bytes, and how long products have waited for it.
   virtual Index bytes_read() const = 0;

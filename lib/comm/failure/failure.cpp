@@ -211,8 +211,8 @@ void FailureScope::keep_current() {
 void FailureScope::close(Communicator& comm) {
   if (outermost_ != this) return;
   const std::exception_ptr failure = std::exchange(failure_, nullptr);
-  if (!may_fail_alone_ || check_level() == Check::off) return rethrow_if_any(failure);
-  agree(comm, "code of the caller's", [&](Agreement&) { rethrow_if_any(failure); });
+  if (!may_fail_alone_) return rethrow_if_any(failure);
+  agree(comm, "what ranks do alone", [&](Agreement&) { rethrow_if_any(failure); });
 }
 
 // The outermost scope keeps the exception until all affected ranks have agreed on it.

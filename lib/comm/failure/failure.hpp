@@ -61,8 +61,12 @@ class FailureScope {
     }
   }
 
-  /// Notes that one of the ranks may fail alone in this scope, because all run the caller's code, say, or wait
-  /// for disks (all ranks).
+  /// Notes that the caller's code runs in this scope, on all ranks, so that one of them may fail alone. With
+  /// Check::off nothing is compared for that.
+  void note_callers_code() {
+    if (check_level() != Check::off) note_lone_failures();
+  }
+  /// The same of what no caller can prevent, such as disks that fail, at every level.
   void note_lone_failures() { outermost_->may_fail_alone_ = true; }
 
   /// Throws the kept exception, if this is the outermost scope. If a rank may have failed alone, all ranks

@@ -458,7 +458,8 @@ class AdjointProduct {
     for_each_group([&](const AdjointTiles<T>& product, Range columns) {
       const Range common = intersect({first, Y.cols}, columns);
       if (common.size == 0) return;
-      for_ranges(Y.rows, depth_, threads_, [&](int, Range rows) {
+      const int threads = threads_for(static_cast<double>(Y.rows * common.size));
+      for_ranges(Y.rows, depth_, threads, [&](int, Range rows) {
         product.finish(common.begin - columns.begin, alpha, beta,
                        Y.col_block({common.begin - first, common.size}), rows);
       });

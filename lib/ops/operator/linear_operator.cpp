@@ -229,7 +229,7 @@ void LinearOperator<T>::carry_out(Multiply&& multiply) const {
   const ProcessGrid& grid = *domain_.grid;
   FailureScope failures;
   if (runs_callers_code()) {
-    failures.note_lone_failures();
+    failures.note_callers_code();
     failures.run([&] {
       const InnerScratch scratch(grid);
       multiply();

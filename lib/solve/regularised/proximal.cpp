@@ -52,7 +52,7 @@ void prox_of_conjugate(const ProximalOperator<T>& f, ColumnOperand tau, DistMatr
   copy(X, W);
   W *= inverses;
   FailureScope failures;
-  failures.note_lone_failures();
+  failures.note_callers_code();
   failures.run([&] { f.prox(inverses, W); });
   X -= taus * W;
   if (X.grid()->is_member()) failures.close(X.grid()->comm());
