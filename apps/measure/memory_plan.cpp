@@ -14,11 +14,16 @@ namespace gridlops::program {
 
 namespace {
 
-enum Row { matrix, data, solution, vectors, panels, space, in_all, received };
-constexpr std::array<const char*, 8> labels{"matrix",           "right-hand sides",
-                                            "solution",         "solver's vectors",
-                                            "products' panels", "vectors of the space, at most",
-                                            "memory in all",    "received in products, per iteration"};
+enum Row { matrix, data, solution, vectors, panels, space, sketch, in_all, received };
+constexpr std::array<const char*, 9> labels{"matrix",
+                                            "right-hand sides",
+                                            "solution",
+                                            "solver's vectors",
+                                            "products' panels",
+                                            "vectors of the space, at most",
+                                            "sketch, before the solver's vectors",
+                                            "memory in all",
+                                            "received in products, per iteration"};
 using MemoryRow = std::array<Index, labels.size()>;
 
 /// The bytes that the rank at (row, col) needs and receives.
@@ -37,7 +42,8 @@ class RankPlan {
     r[vectors] = solver_workspace();
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
-    for (std::size_t k = 0; k < in_all; ++k) r[in_all] += r[k];
+    if (plan_.sketch_bytes) r[sketch] = plan_.sketch_bytes(row_, col_);
+    r[in_all] = r[matrix] + r[data] + r[solution] + r[panels] + std::max(r[vectors] + r[space], r[sketch]);
     r[received] = received_per_iteration();
     return r;
   }
@@ -61,7 +67,9 @@ class RankPlan {
   /// The memory of products with A and with Aᴴ, which share it; of normal products; and of redistributions,
   /// which follow a product whose result is kept.
   Index products_workspace() const {
-    const Index columns = largest_batch(plan_.range.layout(columns_at_a_time()).cols.partition, plan_.batch);
+    const Index of_solver =
+        largest_batch(plan_.range.layout(columns_at_a_time()).cols.partition, plan_.batch);
+    const Index columns = std::max(of_solver, plan_.sketch_columns);
     const auto larger = [](const RankCost& a, const RankCost& b) {
       return std::max(a.workspace_bytes, b.workspace_bytes);
     };
@@ -152,7 +160,7 @@ std::string plan_text(const PlannedSolve& plan) {
   std::vector<const char*> names;
   std::vector<Index> fewest, largest;
   for (std::size_t k = 0; k < labels.size(); ++k) {
-    if (k == space && !plan.space_bytes) continue;
+    if ((k == space && !plan.space_bytes) || (k == sketch && !plan.sketch_bytes)) continue;
     names.push_back(labels[k]);
     fewest.push_back(least[k]);
     largest.push_back(most[k]);

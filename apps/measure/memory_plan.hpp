@@ -31,6 +31,9 @@ struct PlannedSolve {
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none
   Index rest =
       0;  ///< the most columns that are solved at a time of what the space leaves; their B and X count, too
+  /// Of a sketch of the matrix, which is freed before the solver takes its vectors; empty: none.
+  std::function<Index(int row, int col)> sketch_bytes{};
+  Index sketch_columns = 0;  ///< the columns of its products
 };
 
 /// The bytes that the rank at (row, col) of the grid needs. The one at (0, 0) has the largest part of

@@ -24,7 +24,7 @@ py::dict dict_of(const SolveReport& report) {
   result["iterations"] = report.iterations;
   std::vector<std::string> reasons;
   std::vector<Index> iterations;
-  std::vector<double> residual, normal_residual, norms, conditions, references, tested;
+  std::vector<double> residual, normal_residual, norms, conditions, references, tested, quadratures;
   for (const ColumnReport& column : report.columns) {
     reasons.emplace_back(name_of(column.reason));
     iterations.push_back(column.iterations);
@@ -34,6 +34,7 @@ py::dict dict_of(const SolveReport& report) {
     conditions.push_back(column.condition);
     references.push_back(column.reference_norm);
     tested.push_back(column.tested_norm);
+    quadratures.push_back(column.quadrature);
   }
   result["reasons"] = reasons;
   result["column_iterations"] = iterations;
@@ -43,6 +44,8 @@ py::dict dict_of(const SolveReport& report) {
   result["conditions"] = conditions;
   result["reference_norms"] = references;
   result["tested_norms"] = tested;
+  result["quadratures"] = quadratures;
+  result["sigma_min"] = report.sigma_min;
   result["step"] = report.step;
   result["lambdas"] = report.lambdas;
   py::list history, alarms;
@@ -285,16 +288,19 @@ void bind_solve(py::module_ native) {
 template <Scalar T>
 void bind_error_bounds(py::module_ native) {
   native.def(
-      "error_bounds", [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
-                         const std::vector<double>& reference_norms, const std::vector<double>& tested_norms,
-                         const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp, double sigma_min,
-                         double norm_A, bool is_definite) {
+      "error_bounds",
+      [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
+         const std::vector<double>& reference_norms, const std::vector<double>& tested_norms,
+         const std::vector<double>& quadratures, double sigma_min_of_solve, const Matrix<T>& B,
+         const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A, bool is_definite) {
         SolveReport report;
+        report.sigma_min = sigma_min_of_solve;
         for (std::size_t j = 0; j < residual_norms.size(); ++j)
           report.columns.push_back({.residual_norm = residual_norms[j],
                                     .normal_residual_norm = gradient_norms.at(j),
                                     .reference_norm = reference_norms.at(j),
-                                    .tested_norm = tested_norms.at(j)});
+                                    .tested_norm = tested_norms.at(j),
+                                    .quadrature = quadratures.at(j)});
         const py::gil_scoped_release release;
         return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, norm_A, is_definite});
       });

@@ -71,9 +71,13 @@ PlannedSolve plan_of(const SolveTask& task) {
     const StreamedSizes sizes = streamed_sizes_of(task, row, col);
     return sizes.memory + sizes.workspace;
   };
-  const auto compressed_at = [&task](int row, int col) {
-    const Index columns =
+  const bool sketches = task.arguments.probable_sigma_min;
+  const Index sketch_columns = sketches ? std::min(sketch_group, sketch_rows(task.shape.cols)) : 0;
+  const auto sketch_at = [product](int row, int col) { return probable_sigma_min_bytes(*product, row, col); };
+  const auto compressed_at = [&task, sketch_columns](int row, int col) {
+    const Index of_solver =
         largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+    const Index columns = std::max(of_solver, sketch_columns);
     return task.compressed->bytes_of_rank(task.grid->shape(), row, col, columns);
   };
   return {task.arguments.solver,
@@ -96,7 +100,9 @@ PlannedSolve plan_of(const SolveTask& task) {
           op->domain(),
           task.iteration.storage,
           task.sweep.in_space ? space_at : std::function<Index(int, int)>(),
-          task.sweep.leaves_rest ? std::max(task.B.cols, std::ssize(task.sweep.damps)) : 0};
+          task.sweep.leaves_rest ? std::max(task.B.cols, std::ssize(task.sweep.damps)) : 0,
+          sketches ? sketch_at : std::function<Index(int, int)>(),
+          sketch_columns};
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -178,10 +184,8 @@ class EndInSpace : public SolveObserver {
 /// What every solve of the task is asked for, without the damping. known: of A, if errors are bounded.
 SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& known) {
   SolveOptions options = task.arguments.options;
-  if (options.error > 0) {
-    options.sigma_min = known.sigma_min;
-    options.frobenius_norm = known.frobenius_norm;
-  }
+  if (task.arguments.bounds_errors()) options.sigma_min = known.sigma_min;
+  if (options.error > 0) options.frobenius_norm = known.frobenius_norm;
   options.one_pass = task.iteration.one_pass;
   if (task.sweep.in_space)
     if (const std::string saved = std::exchange(options.checkpoint, {}).directory; !saved.empty())

@@ -63,7 +63,8 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
                             .residual_norm = column.residual_norm,
                             .data_norm = of_B[j],
                             .x_norm = of_X[j],
-                            .damp = damp};
+                            .damp = damp,
+                            .quadrature = options.sigma_min == report.sigma_min ? column.quadrature : 1};
     bounds.push_back(
         error_bound(norms, A, test, static_cast<double>(std::numeric_limits<Real<T>>::epsilon())));
   }

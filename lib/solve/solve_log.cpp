@@ -23,6 +23,7 @@ SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const Con
       operator_norms_(residual_norms_),
       places_(at(X.local().cols)) {
   report_.solver = solver;
+  report_.sigma_min = options.sigma_min;
   report_.columns.resize(residual_norms_.size());
 }
 
@@ -109,7 +110,8 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
                                         column.tested_operator_norm(),
                                         column.condition,
                                         lost ? nan : column.reference,
-                                        lost ? nan : column.relative_norm()};
+                                        lost ? nan : column.relative_norm(),
+                                        column.quadrature};
     operator_norms_[at(numbers_[j])] = column.operator_norm;
     report_.iterations = std::max(report_.iterations, column.iterations);
   }
@@ -133,13 +135,19 @@ void SolveLog<T>::visit(StateArchive& archive) {
   std::vector<double> saved_limits = limits();
   archive.visit_list(saved_limits);
   has_other_limits_ = saved_limits != limits();
+  double sigma_min = options_.sigma_min;
+  archive.visit(sigma_min);
+  has_other_sigma_min_ = sigma_min != options_.sigma_min;
   archive.visit(batch_, report_.iterations, report_.guard_products);
   for (std::vector<double>* norms :
        {&residual_norms_, &first_residual_norms_, &tested_norms_, &x_norms_, &objectives_, &operator_norms_})
     archive.visit_list(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
-                  column.operator_norm, column.condition, column.reference_norm, column.tested_norm);
+                  column.operator_norm, column.condition, column.reference_norm, column.tested_norm,
+                  column.quadrature);
+  if (has_other_sigma_min_)
+    for (ColumnReport& column : report_.columns) column.quadrature = 1;
   auto alarms = static_cast<Index>(report_.alarms.size());
   archive.visit(alarms);
   report_.alarms.resize(at(alarms));

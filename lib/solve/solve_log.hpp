@@ -50,6 +50,8 @@ class SolveLog {
   void visit(StateArchive& archive);
   /// Whether a visit has loaded a state that was saved with other limits or tolerances.
   bool has_other_limits() const { return has_other_limits_; }
+  /// Whether the saved run knew another σ, on which its quadrature rests.
+  bool has_other_sigma_min() const { return has_other_sigma_min_; }
 
  private:
   std::vector<double> limits() const;
@@ -62,7 +64,8 @@ class SolveLog {
   std::vector<double> residual_norms_, first_residual_norms_, tested_norms_, x_norms_,
       objectives_;  // last known, per column of B; the second: at the start
   std::vector<double> operator_norms_;
-  bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false;
+  bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false,
+       has_other_sigma_min_ = false;
   Index batch_ = 0;
   std::vector<Index> numbers_;
   Index first_here_ = 0;       // position of the batch's first column among this rank's

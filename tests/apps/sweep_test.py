@@ -218,6 +218,12 @@ def check_choices(suite, full):
     suite.check(report is not None and report["sweep"]["chosen"] == 14 and any("at an end of the range" in line for line in run.warning_lines), run.errors)
 
 
+def corner(damps, residuals, norms):
+    """Where the curvature of log |x| over log |b - A x| is largest, but at the ends, from η = |x|² and η' (Hansen 2001, §5)."""
+    s, t = np.gradient(2 * np.log(norms), np.log(damps)), (damps * norms / residuals) ** 2
+    return int(np.argmax((-2 * t * (2 + s * (1 + t)) / (s * (1 + t * t) ** 1.5))[1:-1])) + 1
+
+
 def check_saved_space(suite, problem, ranks, noise):
     """A space that one job keeps solves other data in another job, on another grid."""
     making = ("--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", noise, "--checkpoint", "space")
@@ -283,6 +289,14 @@ def check_space(suite, full):
             suite.check(found["chosen"] == expected and found["space"]["end"] in ("converged", "complete", "cost_limit")
                         and (found["space"]["rest"]["pairs"] > 0) == (found["space"]["end"] == "cost_limit"), "choices of auto", found, expected)
             suite.check("pairs of right-hand side and damping" in run.output, "summary", run.output)
+        # The corners are those of the exact curves, by a space and by columns.
+        norms = np.array([np.linalg.norm(x, axis=0) for x in of_all])
+        corners = [corner(damps, residuals[j], norms[j]) for j in range(3)]
+        for way in ("space", "auto"):
+            run = suite.run(*problem.words("X.npy", "--damps", f"{damps[0]}:1:15", "--sweep", way, "--choose", "lcurve", "--report", "r.json", "--grid",
+                                           f"{grid[0]}x{grid[1]}"), ranks=ranks)
+            if suite.succeeded(run):
+                suite.check(suite.report("r.json", "solve", ranks, grid)["sweep"]["chosen"] == corners, "corners", way, run.output, corners)
     check_saved_space(suite, problem, ranks, noise)
     # Nothing to choose for any: the smallest D is taken, and the status says so.
     run = suite.run(*problem.words("X.npy", "--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", "1e-9", "--report", "r.json"))

@@ -24,7 +24,9 @@ def request_of(problem, out_is_B=False):
     if case["one_pass"]:
         options["one_pass"] = True
     if case["error"] and (any(problem.D) or properties.sigma_min(problem)):
-        options.update(error=case["error"], sigma_min=properties.sigma_min(problem) or 0)
+        options["error"] = case["error"]
+    if properties.sigma_min(problem) and not case["preconditioner"]:
+        options["sigma_min"] = properties.sigma_min(problem)
     return {"solver": case["solver"], "how": case["how"], "A": problem.A, "B": problem.B, "X0": problem.X0, "d": problem.d,
             "options": options, "out_is_B": out_is_B, "variances": case["variances"], "sigma_min": properties.sigma_min(problem)}
 

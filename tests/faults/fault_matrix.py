@@ -39,6 +39,8 @@ CHOICES = {"TOLERANCE": "1e-8", "ITERATIONS": "400", "GRID": "2x2", "SOLVER": "c
 IN_PLACE = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_STORAGE": "columns"}  # products take A itself
 FROM_DISK = {"GRIDLOPS_SOLVE_ALGORITHM": "stationary-a", "GRIDLOPS_SOLVE_TOLERANCE": "1e-4"}
 LIVING = r"^gridlops: rank {} on \S+: waited in vain .*no word from rank {}: stopped, lost, "
+SPACE = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--damps", "1e-2:1:6", "--sweep", "space", "--choose", "discrepancy", "--noise", "15",
+         "--output", "X.npy", "--quiet"]
 SAVING = ["--checkpoint", "saved", "--checkpoint-every", "4"]
 LOGGED = ["sh", "-c", 'exec "$@" 2>> stderr.$OMPI_COMM_WORLD_RANK', "sh"]  # what ranks say that mpirun cannot hear
 
@@ -54,6 +56,7 @@ class Jobs:
         self.tools, self.folder, self.expected, self.chance = tools, Path(folder), expected, chance
         self.seconds = None
         self.wrong = []
+        self.words, self.choices = SOLVE, CHOICES
 
     def fresh(self):
         shutil.rmtree(self.folder / "saved", ignore_errors=True)
@@ -61,10 +64,10 @@ class Jobs:
             path.unlink()
         (self.folder / "X.npy").write_bytes(OLD)
 
-    def run(self, *options, solve=SOLVE, fault=None, environment=None, mpirun=None):
+    def run(self, *options, solve=None, fault=None, environment=None, mpirun=None):
         """mpirun: a command in its place. Ranks then write their errors to files, which are read when all is over."""
         suite = program.Suite(self.tools.launch, self.tools.program, self.folder)
-        settings = {**{f"GRIDLOPS_SOLVE_{name}": value for name, value in CHOICES.items()}, "GRIDLOPS_KERNELS": "blas",
+        settings = {**{f"GRIDLOPS_SOLVE_{name}": value for name, value in self.choices.items()}, "GRIDLOPS_KERNELS": "blas",
                     "GRIDLOPS_TIMEOUT": str(LIMIT), **(environment or {})}
         first = []
         if mpirun:
@@ -72,7 +75,7 @@ class Jobs:
             first = LOGGED
         if fault:
             first = [*first, "env", f"LD_PRELOAD={self.tools.injected}", f"GRIDLOPS_FAULT={fault}"]
-        run = suite.run(*solve, *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
+        run = suite.run(*(solve or self.words), *options, ranks=RANKS, environment=settings, on_each_rank=first, timeout=PATIENCE)
         if mpirun:
             self.await_end()
         over = time.monotonic()
@@ -176,6 +179,31 @@ def in_a_program(fault, status, *patterns, words=()):
         for pattern in patterns:
             jobs.require(re.search(pattern.format(rank), run.errors, re.MULTILINE), "nobody says", pattern.format(rank))
     return case
+
+
+def while_a_space_grows(case):
+    """The fault befalls a sweep in one space. The space goes on on another grid, too, to the same solutions."""
+    def in_space(jobs):
+        jobs.words, jobs.choices = SPACE, {**CHOICES, "ALGORITHM": "stationary-a"}
+        sound = jobs.run()
+        jobs.require(sound.status == 0, "without a fault:", sound.status, sound.errors[-500:])
+        jobs.expected = (jobs.folder / "X.npy").read_bytes()
+        expected = np.load(jobs.folder / "X.npy")
+        jobs.fresh()
+        restart = jobs.restart
+
+        def on_grids():
+            seconds = jobs.seconds
+            if (jobs.folder / "saved" / "manifest.json").exists():
+                run = jobs.run("--restart", "saved", "--grid", "1x4")
+                jobs.require(run.status == 0 and np.allclose(np.load(jobs.folder / "X.npy"), expected, atol=1e-6 * np.abs(expected).max()),
+                             "another grid gives other solutions:", run.status, run.errors[-500:])
+            jobs.seconds = seconds
+            restart()
+        jobs.restart = on_grids
+        case(jobs)
+    in_space.__qualname__ = case.__qualname__  # for TIMES_AT_ONCE
+    return in_space
 
 
 def full_disk(jobs):
@@ -348,8 +376,11 @@ TIMES_AT_ONCE = {"stopped": 2, "lossy": 0.25}
 ROWS = [
     (1, "a rank is killed", "`cblas_dgemm:N:kill`", "137; the last checkpoint goes on with the same bits", killed("cblas_dgemm", 1, 90), True),
     (1, "a rank is killed in a call of MPI", "`MPI_Isend:N:kill`", "the same", killed("MPI_Isend", 1, 200), False),
+    (1, "a rank is killed while a space grows", "`cblas_dgemm:N:kill`", "the same, and the same solutions on another grid",
+     while_a_space_grows(killed("cblas_dgemm", 1, 90)), True),
     (2, "a rank is stopped", "`cblas_dgemm:N:stop`", "75; every living rank names it", stopped("cblas_dgemm", 1, 90), False),
     (2, "a rank is stopped in a call of MPI", "`MPI_Isend:N:stop`", "the same", stopped("MPI_Isend", 1, 200), False),
+    (2, "a rank is stopped while a space grows", "`cblas_dgemm:N:stop`", "the same", while_a_space_grows(stopped("cblas_dgemm", 1, 90)), False),
     (3, "the network parts", "two hosts, their cable is cut", "every rank names those of the other host, or MPI its connection to them", parted, False),
     (3, "the network loses packets", "5 % of all frames, each way", "as without; nothing is said", lossy, False),
     *((4, f"ranks differ: {name}", f"`{name}:1:differ`", "2; every rank has its value in one message",
@@ -372,7 +403,6 @@ ROWS = [
     (14, "a bit of A flips", "`cblas_dgemm:N:flip`", "`--verify-matrix`: 1, and the rank", flipped_matrix, False),
     (14, "a bit of A flips", "`cblas_dgemm:N:flip`", "`--guard 3` raises an alarm", guarded_matrix, False),
     (15, "NaN in a product", "`cblas_dgemm:N:nan`", "3; one column is non_finite, the others as ever", not_a_number, True),
-    (17, "SIGTERM", "`cblas_dgemm:N:term`", "75; saved, and goes on with the same bits", terminated, True),
     (16, "the disk for A is full", "`take-room:1:enospc`", "74; nothing is left", on_disk(lambda chance: "take-room:1:enospc", 74, "No space left"), True),
     (16, "A cannot be read", "`read:N:5`", "65; a restart has the same bits",
      on_disk(lambda chance: f"read:{chance.randint(1, 400)}:5", 65, r"cannot read \d+ bytes of A at byte \d+ of .*: Input/output error"), True),
@@ -385,6 +415,8 @@ ROWS = [
      on_disk(lambda chance: f"read:{chance.randint(1, 200)}:block", 0, r"^gridlops: rank {} on \S+: has waited 10 s for \d+ bytes of A from"), False),
     (16, "a rank is killed while it reads A", "`read:N:kill`", "137; nothing is left; the same bits",
      on_disk(lambda chance: f"read:{chance.randint(1, 400)}:kill", 137), True),
+    (17, "SIGTERM", "`cblas_dgemm:N:term`", "75; saved, and goes on with the same bits", terminated, True),
+    (17, "SIGTERM while a space grows", "`cblas_dgemm:N:term`", "the same", while_a_space_grows(terminated), False),
     (18, "a rank is slow", "`cblas_dgemm:N:slow`", "0; nothing is said", slowed, False),
 ]
 

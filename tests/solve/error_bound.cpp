@@ -10,6 +10,8 @@
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "io/npy_files.hpp"
 #include "support/disagreements.hpp"
 #include "support/grids.hpp"
 #include "support/problems.hpp"
@@ -84,6 +86,7 @@ TEMPLATE_LIST_TEST_CASE("No error is above its bound, and bounds become as small
           options.damp = damp;
           options.max_iterations = iterations;
           options.tolerance = iterations == 200 ? epsilon_of<T> : 0.0;
+          options.sigma_min = damp == 0 ? least : 0;
           const SolveReport report = solve(solver, *A, B, X, options);
           const std::vector<double> bounds = error_bounds(report, B, X, {damp, damp == 0 ? least : 0, norm});
           const std::vector<T> found = everywhere(X);
@@ -101,6 +104,86 @@ TEMPLATE_LIST_TEST_CASE("No error is above its bound, and bounds become as small
           }
         }
       }
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("With two singular values the quadrature of the second gradient is exact",
+                        "[error_bound]", Scalars) {
+  using T = TestType;
+  const auto value = [](Index i) { return i % 3 == 0 ? 0.5 : 2.0; };
+  for (const GridPtr& grid : compact_grids()) {
+    const Space space{grid, Cut::balanced(Axis::all, 7, *grid), Axis::uncut};
+    DistMatrix<T> d(grid, space.layout(1)), B(grid, space.layout(nrhs)), X = B.clone();
+    d.fill([&](Index i, Index) { return T(static_cast<Real<T>>(value(i))); });
+    B.fill(random_elements<T>(6));
+    const OperatorPtr<T> A = diagonal(std::move(d));
+    const std::vector<T> b = everywhere(B);
+    for (const Solver solver : {Solver::cgls, Solver::cg}) {
+      for (const double damp : {0.0, 0.75}) {
+        const bool is_definite = solver == Solver::cg;
+        const double mu = damp * damp + (is_definite ? 0.5 : 0.25);
+        for (const Index iterations : {0, 1}) {
+          const SolveReport report =
+              solve(solver, *A, B, X,
+                    {.max_iterations = iterations, .tolerance = 0.0, .damp = damp, .sigma_min = 0.5});
+          const ErrorBoundOptions known{damp, 0.5, 6, is_definite};
+          const std::vector<double> bounds = error_bounds(report, B, X, known),
+                                    of_less = error_bounds(report, B, X, {damp, 0.25, 6, is_definite});
+          const std::vector<T> x = everywhere(X);
+          if (!grid->is_member()) continue;
+          CHECK(report.sigma_min == 0.5);
+          for (std::size_t j = 0; j < static_cast<std::size_t>(nrhs); ++j) {
+            long double energy = 0, gradient = 0;  // gᴴM⁻¹g and ‖g‖²
+            for (std::size_t i = 0; i < 7; ++i) {
+              const long double a = value(static_cast<Index>(i)), M = (is_definite ? a : a * a) + damp * damp;
+              const Long g = (is_definite ? 1 : a) * long_of(Accumulator<T>(b[j * 7 + i])) -
+                             M * long_of(Accumulator<T>(x[j * 7 + i]));
+              energy += std::norm(g) / M;
+              gradient += std::norm(g);
+            }
+            CAPTURE(describe(*grid), name_of(solver), damp, iterations, j);
+            const double quadrature = report.columns[j].quadrature;
+            if (iterations == 0) CHECK(quadrature == 1);
+            if (iterations == 1)
+              CHECK(quadrature ==
+                    Approx(static_cast<double>(energy / gradient) * mu).epsilon(1e3 * epsilon_of<T>));
+            const double of_gradient = std::sqrt(quadrature * static_cast<double>(gradient)) / mu;
+            CHECK(bounds[j] == Approx(of_gradient).epsilon(1e4 * epsilon_of<T>));
+            // It rests on σ.
+            CHECK(of_less[j] >= static_cast<double>(std::sqrt(gradient)) / mu);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("What a quadrature knows survives a restart, but not one with another σ", "[error_bound]") {
+  using T = double;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, element_of_A<T>);
+    const DistMatrix<T> B = filled(grid, A->range().layout(nrhs), random_elements<T>(6));
+    DistMatrix<T> X(grid, A->domain().layout(nrhs));
+    const std::string directory = folder.file(describe(*grid));
+    SolveOptions options{.max_iterations = 4, .tolerance = 0.0, .sigma_min = least};
+    options.checkpoint.directory = directory;
+    cgls(*A, B, X, options);
+    world().barrier();
+    options.max_iterations = 7;
+    options.checkpoint = {.restart = directory};
+    const SolveReport resumed = cgls(*A, B, X, options);
+    options.sigma_min = least / 2;
+    const SolveReport other = cgls(*A, B, X, options);
+    options.checkpoint = {};
+    options.sigma_min = least;
+    const SolveReport whole = cgls(*A, B, X, options);
+    if (!grid->is_member()) continue;
+    for (std::size_t j = 0; j < static_cast<std::size_t>(nrhs); ++j) {
+      CHECK(whole.columns[j].quadrature < 0.9);
+      CHECK(resumed.columns[j].quadrature == whole.columns[j].quadrature);
+      CHECK(other.columns[j].quadrature == 1);
     }
   }
 }

@@ -36,6 +36,8 @@ class SolveReport(dict[str, Any]):
     conditions: npt.NDArray[np.float64]
     reference_norms: npt.NDArray[np.float64]  #: the tolerance is relative to it: ‖Aᴴb‖; for cg ‖b‖, for ista ‖x‖, …
     tested_norms: npt.NDArray[np.float64]  #: the tested norm, from its definition, over its reference
+    quadratures: npt.NDArray[np.float64]  #: for :func:`error_bounds`: 1, or what Gauss-Radau quadrature leaves of it
+    sigma_min: float  #: the option
     step: float  #: the first step of ista and fista; else 0
     lambdas: list[float]  #: of ista and fista; else empty
     history: list[IterationRecord]

@@ -362,8 +362,8 @@ def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: floa
     same_type(B, X)
     damps = [float(value) for value in np.atleast_1d(np.asarray(damp, np.float64))]
     return np.asarray(functions_for(X.dtype).error_bounds(
-        report["residual_norms"], report["normal_residual_norms"], report["reference_norms"], report["tested_norms"], B.native, X.native,
-        damps, sigma_min, frobenius_norm, definite))
+        report["residual_norms"], report["normal_residual_norms"], report["reference_norms"], report["tested_norms"],
+        report["quadratures"], report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite))
 
 
 def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,

@@ -46,6 +46,9 @@ struct ColumnReport {
   double condition = 0;  ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
   double reference_norm = 0;  ///< the reference of the tolerance: ‖Aᴴb‖, for cg() ‖b‖, for ista() ‖x‖, …
   double tested_norm = 0;  ///< the norm that is tested, from its definition, divided by its reference
+  /// Where the method bounds errors by Gauss-Radau quadrature: gᴴM⁻¹g is at most this times ‖g‖²/μ, but for
+  /// rounding, with M, g and μ as in error_bounds() for SolveReport::sigma_min. 1 is always true.
+  double quadrature = 1;
 };
 
 /// Entry k of `residual_norms` and `tested_norms` belongs to right-hand side `columns[k]`. Only columns that
@@ -80,7 +83,8 @@ struct SolveReport {
   std::vector<ColumnReport> columns;
   std::vector<IterationRecord> history;  ///< iteration 0 first; batch after batch
   std::vector<GuardAlarm> alarms;
-  double step = 0;  ///< the first step length, for solvers whose steps have a given length; else 0
+  double sigma_min = 0;  ///< SolveOptions::sigma_min
+  double step = 0;       ///< the first step length, for solvers whose steps have a given length; else 0
   std::vector<double> lambdas;  ///< one per column, for solvers with a penalty; else empty
   Index guard_products = 0;     ///< columns multiplied with A or Aᴴ for SolveOptions::guard
 };

@@ -53,6 +53,8 @@ inline constexpr double sketch_failure = 1e-9;
 
 /// The rows of the sketch of a matrix with so many columns.
 constexpr Index sketch_rows(Index cols) { return 4 * cols; }
+/// The most columns that it multiplies at a time.
+inline constexpr Index sketch_group = 64;
 
 /// A number that the smallest singular value σ of A is probably not below (collective over the grid; the same
 /// on all members, 0 on idle ranks): for any A that was chosen without knowing the seed it is larger than σ
@@ -64,12 +66,16 @@ constexpr Index sketch_rows(Index cols) { return 4 * cols; }
 /// (Laurent, Massart: Ann. Statist. 28, 2000). Rounding may hide u√m‖A‖_F, a model as that of error_bounds();
 /// where that is all, the number is 0.
 ///
-/// Takes 4n columns of adjoint products, in groups, and a singular value decomposition of SA on rank 0, where
-/// SA and what LAPACK needs take about 9n² numbers in double precision. NaN if products are not finite.
-/// Throws UsageError, on all ranks, if A has fewer rows than the sketch would have, or unless 0 < failure <
-/// 1, and OutOfMemory on all.
+/// Takes 4n columns of adjoint products, sketch_group at a time, and the singular values of SA on rank 0,
+/// where SA takes 4n² numbers in double precision. NaN if products are not finite. Throws UsageError, on all
+/// ranks, if A has fewer rows than the sketch would have, or unless 0 < failure < 1, and OutOfMemory on all.
 template <Scalar T>
 GRIDLOPS_EXPORT double probable_sigma_min(const LinearOperator<T>& A, double failure = sketch_failure,
                                           std::uint64_t seed = 1);
+
+/// The bytes that probable_sigma_min() takes at most on the rank at (row, col) of the grid of A, besides the
+/// memory of products with sketch_group columns. Not collective.
+template <Scalar T>
+GRIDLOPS_EXPORT Index probable_sigma_min_bytes(const LinearOperator<T>& A, int row, int col);
 
 }  // namespace gridlops

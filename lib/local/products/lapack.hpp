@@ -56,32 +56,66 @@ void orthonormalise(MatrixView<S> X) {
   }
 }
 
+/// A call of xGESDD and the memory that it works in. vectors: U and Vh are computed, too.
+template <class S>
+class SingularValueCall {
+ public:
+  SingularValueCall(Index m, Index n, bool vectors)
+      : m_(static_cast<cblas::Int>(m)), n_(static_cast<cblas::Int>(n)), vectors_(vectors) {
+    MatrixView<S> none{nullptr, m, n};
+    S best{};
+    call(none, nullptr, nullptr, nullptr, &best, -1, nullptr, nullptr);
+    length_ = static_cast<cblas::Int>(std::real(best));
+  }
+
+  Index bytes() const {
+    return length_ * Index{sizeof(S)} + real_length() * Index{sizeof(double)} +
+           8 * Index{std::min(m_, n_)} * Index{sizeof(cblas::Int)};
+  }
+  /// Returns whether the iteration converged. Overwrites A.
+  bool run(MatrixView<S> A, double* s, S* U, S* Vh) const {
+    std::vector<S> work(static_cast<std::size_t>(length_));
+    std::vector<double> real_work(static_cast<std::size_t>(real_length()));
+    std::vector<cblas::Int> iwork(8 * static_cast<std::size_t>(std::min(m_, n_)));
+    return call(A, s, U, Vh, work.data(), length_, real_work.data(), iwork.data()) == 0;
+  }
+
+ private:
+  Index real_length() const {
+    const Index k = std::min(m_, n_), most = std::max(m_, n_);
+    if (!is_complex<S>) return 0;
+    return vectors_ ? k * std::max(5 * k + 7, 2 * most + 2 * k + 1) : 7 * k;
+  }
+  cblas::Int call(MatrixView<S> A, double* s, S* U, S* Vh, S* work, cblas::Int length, double* real_work,
+                  cblas::Int* iwork) const {
+    const char* job = vectors_ ? "S" : "N";
+    const auto lda = static_cast<cblas::Int>(A.stride);
+    const cblas::Int k = std::min(m_, n_);
+    cblas::Int info = 0;
+    if constexpr (is_complex<S>) {
+      zgesdd_(job, &m_, &n_, A.data, &lda, s, U, &m_, Vh, &k, work, &length, real_work, iwork, &info, 1);
+    } else {
+      static_cast<void>(real_work);
+      dgesdd_(job, &m_, &n_, A.data, &lda, s, U, &m_, Vh, &k, work, &length, iwork, &info, 1);
+    }
+    return info;
+  }
+
+  const cblas::Int m_, n_;
+  const bool vectors_;
+  cblas::Int length_ = 0;
+};
+
 /// A = U diag(s) Vh with the k = min(m, n) largest singular values, in descending order. Overwrites A.
 /// Returns whether the iteration converged. U is m × k, and Vh k × n, without gaps.
 template <class S>
 bool singular_values(MatrixView<S> A, double* s, S* U, S* Vh) {
-  const auto m = static_cast<cblas::Int>(A.rows), n = static_cast<cblas::Int>(A.cols),
-             lda = static_cast<cblas::Int>(A.stride), k = std::min(m, n), most = std::max(m, n);
-  std::vector<cblas::Int> iwork(8 * static_cast<std::size_t>(k));
-  cblas::Int length = -1, info = 0;
-  S best{};
-  std::vector<double> rwork;
-  if constexpr (is_complex<S>)
-    rwork.resize(static_cast<std::size_t>(k) *
-                 static_cast<std::size_t>(std::max(5 * k + 7, 2 * most + 2 * k + 1)));
-  const auto call = [&](S* work) {
-    if constexpr (is_complex<S>) {
-      zgesdd_("S", &m, &n, A.data, &lda, s, U, &m, Vh, &k, work, &length, rwork.data(), iwork.data(), &info,
-              1);
-    } else {
-      dgesdd_("S", &m, &n, A.data, &lda, s, U, &m, Vh, &k, work, &length, iwork.data(), &info, 1);
-    }
-  };
-  call(&best);
-  length = static_cast<cblas::Int>(std::real(best));
-  std::vector<S> work(static_cast<std::size_t>(length));
-  call(work.data());
-  return info == 0;
+  return SingularValueCall<S>(A.rows, A.cols, true).run(A, s, U, Vh);
+}
+/// The same without U and Vh.
+template <class S>
+bool singular_values(MatrixView<S> A, double* s) {
+  return SingularValueCall<S>(A.rows, A.cols, false).run(A, s, nullptr, nullptr);
 }
 
 }  // namespace gridlops::lapack

@@ -58,6 +58,7 @@ void SavedBatch<T>::resume(BatchScale<T>& scale) {
   scale.resume();
   std::vector<char> unfinished;
   for (ColumnState& column : batch_.verdicts.all()) {
+    if (batch_.solve.log.has_other_sigma_min()) column.forget_quadrature();
     batch_.verdicts.judge_anew(column);
     unfinished.push_back(column.reason ? 0 : 1);
   }

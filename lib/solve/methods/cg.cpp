@@ -71,6 +71,7 @@ class Cg final : public HermitianMethod<T> {
     update(axpy(alpha, p, x), axpy(-alpha, q, r));
     precondition();  // z = M r
     const auto [rr, xx, rz] = run.sum(norm2(r), norm2(x), dot(r, z()));
+    if (!M) run.follow_quadrature(alpha, ratio(rr, gamma));
     update(xpby(z(), ratio(rz, gamma), p));  // p = z + (γ'/γ) p
     gamma = rz;
     run.set_norms({.tested = sqrt(rr), .residual = sqrt(rr), .x = sqrt(xx)});

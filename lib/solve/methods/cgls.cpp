@@ -65,6 +65,7 @@ class Cgls final : public GradientMethod<T> {
     }
     s -= D2 * x;
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
+    if (M == nullptr) run.follow_quadrature(alpha, ratio(ss, gamma));
     const ColumnScalars sz = precondition(run, ss);
     update(xpby(z(), ratio(sz, gamma), p));  // p = s + (‖s‖²/γ) p
     gamma = sz;

@@ -152,6 +152,7 @@ void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, co
   s -= (damp * damp) * X;
   const std::vector<double> residual_norms = column_norms(r), normal_norms = column_norms(s);
   for (std::size_t j = 0; j < report.columns.size(); ++j) {
+    report.columns[j].quadrature = 1;  // that of the solve was of other norms
     if (report.columns[j].reason == StopReason::non_finite) continue;
     report.columns[j].residual_norm = residual_norms[j];
     report.columns[j].normal_residual_norm = normal_norms[j];
@@ -344,6 +345,7 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
       stacks ? 2 * estimate_norm(*product(A, how.P), steps) : std::numeric_limits<double>::infinity();
   SolveOptions for_z = options;
   for_z.initial_guess = false;
+  for_z.sigma_min = 0;  // of A P nothing is known
   if (stacks) for_z.damp = 0;
   const auto solve_from_X = [&](const SolveReport* before) {
     const auto compute_residual = [&] {

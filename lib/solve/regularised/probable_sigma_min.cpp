@@ -19,12 +19,14 @@ namespace gridlops {
 
 namespace {
 
+/// The most columns of (SA)ᴴ that are computed at a time.
+Index group_of(Index rows) { return std::min(sketch_group, rows); }
+
 /// √s (SA)ᴴ on rank 0 of the grid, n × s, and nothing on the others (collective over the grid).
 template <Scalar T>
 std::vector<Accumulator<T>> sketch_on_root(const LinearOperator<T>& A, std::uint64_t seed) {
-  constexpr Index group = 64;
   const auto& grid = A.domain().grid;
-  const Index n = A.cols(), rows = sketch_rows(n);
+  const Index n = A.cols(), rows = sketch_rows(n), group = group_of(rows);
   std::vector<Accumulator<T>> sketch;
   attempt(grid->comm(), [&] {
     if (grid->comm().rank() == 0) sketch.reserve(at(n * rows));
@@ -54,10 +56,7 @@ double what_is_left(std::vector<Accumulator<T>>& sketch, Index m, Index n, doubl
       }))
     return std::numeric_limits<double>::quiet_NaN();
   std::vector<double> values(at(n));
-  std::vector<Wide> left(at(n * n)), right(at(n * rows));
-  if (!lapack::singular_values(MatrixView<Wide>{sketch.data(), n, rows}, values.data(), left.data(),
-                               right.data()))
-    return 0;
+  if (!lapack::singular_values(MatrixView<Wide>{sketch.data(), n, rows}, values.data())) return 0;
   double norm = 0;
   for (const double value : values) norm = std::hypot(norm, value);
   const double s = static_cast<double>(rows), x = -std::log(failure),
@@ -90,8 +89,25 @@ double probable_sigma_min(const LinearOperator<T>& A, double failure, std::uint6
   return found[0];
 }
 
-#define GRIDLOPS_INSTANTIATE(T) \
-  template double probable_sigma_min(const LinearOperator<T>&, double, std::uint64_t);
+template <Scalar T>
+Index probable_sigma_min_bytes(const LinearOperator<T>& A, int row, int col) {
+  using Wide = Accumulator<T>;
+  const Index n = A.cols(), rows = sketch_rows(n), group = group_of(rows);
+  const ProcessGrid& grid = *A.domain().grid;
+  const auto block = [&](const Space& space) {
+    const Layout layout = space.layout(group);
+    return layout.row_range(grid, row, col).size * layout.col_range(grid, row, col).size * Index{sizeof(T)};
+  };
+  const Index of_group = block(A.range()) + 2 * block(A.domain());  // Y; Z, and a copy of it to be sent
+  if (row > 0 || col > 0 || n == 0) return of_group;
+  const Index of_gather = 3 * n * group * Index{sizeof(T)};  // as it comes, in order, and in host memory
+  const Index of_values = n * Index{sizeof(double)} + lapack::SingularValueCall<Wide>(n, rows, false).bytes();
+  return n * rows * Index{sizeof(Wide)} + std::max(of_group + of_gather, of_values);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                        \
+  template double probable_sigma_min(const LinearOperator<T>&, double, std::uint64_t); \
+  template Index probable_sigma_min_bytes(const LinearOperator<T>&, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -186,6 +186,7 @@ bool ColumnRun<T>::drop_vanished(const ColumnScalars& x_norms) {
     const bool vanishes = x_norms[j] > 0 && given < static_cast<double>(std::numeric_limits<Real<T>>::min());
     if (!vanishes) continue;
     column(j).reason = StopReason::breakdown;
+    column(j).forget_quadrature();
     batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
     has_vanished = true;
   }
@@ -226,6 +227,12 @@ ColumnScalars ColumnRun<T>::steps(const ColumnScalars& gamma, const ColumnScalar
     alpha[k] = batch_.verdicts.step(column(k), gamma[k], delta[k], fits_type);
   }
   return alpha;
+}
+
+template <Scalar T>
+void ColumnRun<T>::follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios) {
+  for (Index k = 0; k < batch_.block.count(); ++k)
+    batch_.verdicts.follow_quadrature(column(k), steps[k], ratios[k]);
 }
 
 template <Scalar T>
@@ -345,7 +352,9 @@ void ColumnRun<T>::deflate(const std::function<bool(StopReason)>& which) {
   for (Index k = 0; k < batch_.block.count(); ++k) {
     if (!column(k).reason || !which(*column(k).reason)) continue;
     leaves[at(k)] = 1;
-    goes_back[at(k)] = batch_.verdicts.goes_back_to_best(column(k)) ? 1 : 0;
+    if (!batch_.verdicts.goes_back_to_best(column(k))) continue;
+    goes_back[at(k)] = 1;
+    column(k).forget_quadrature();
   }
   copy_columns(goes_back, batch_.solve.state.best_x(), batch_.solve.state.x());
   batch_.block.deflate(leaves);

@@ -31,9 +31,10 @@ struct ColumnState : ColumnNorms {
   double objective = 0;       ///< the objective, for methods with a penalty
   // The tested_norm, and the norm that least squares minimise, when x was last kept as the best so far.
   double snapshot_norm = 0, snapshot_residual = 0;
-  double verified_norm = 0;  ///< tested_norm from its definition when the column last restarted; 0: never
-  bool is_stuck = false;     ///< a restart from x has not brought it closer
-  Index failed_checks = 0;   ///< consecutive failures found by the guard
+  double verified_norm = 0;    ///< tested_norm from its definition when the column last restarted; 0: never
+  bool is_stuck = false;       ///< a restart from x has not brought it closer
+  bool has_quadrature = true;  ///< false where rounding has made the quadrature meaningless
+  Index failed_checks = 0;     ///< consecutive failures found by the guard
 
   // Computed from their definitions once all columns have ended.
   double final_residual_norm = 0;  ///< ‖b − Ax‖
@@ -47,6 +48,8 @@ struct ColumnState : ColumnNorms {
 
   void visit(StateArchive& archive);
 
+  /// Leaves the quadrature out: x is not that of the recurrence. begins_anew: a recurrence starts from it.
+  void forget_quadrature(bool begins_anew = false);
   /// Takes x as the best so far: at the start, and after the method has restarted.
   void begin_descent();
   /// Whether x is so much better than the kept iterate that it should be kept. Records this decision.

@@ -16,12 +16,18 @@ double ColumnNorms::damped_residual_norm() const { return std::hypot(residual_no
 
 double ColumnNorms::tested_operator_norm() const { return std::max(operator_norm, damped_operator_norm); }
 
+double root_of_least_eigenvalue(double damp, const KnownOperator& A, ToleranceTest test) {
+  const bool is_definite = test == ToleranceTest::residual;
+  return std::hypot(damp, is_definite ? std::sqrt(A.sigma_min) : A.sigma_min);
+}
+
 double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon) {
   // Norms are divided by √μ twice, since squares may not fit.
   const bool is_definite = test == ToleranceTest::residual;
-  const double root = std::hypot(norms.damp, is_definite ? std::sqrt(A.sigma_min) : A.sigma_min);
+  const double root = root_of_least_eigenvalue(norms.damp, A, test);
   if (root == 0) return std::numeric_limits<double>::infinity();
-  const double of_gradient = norms.tested_norm / root / root,
+  // ‖M⁻¹g‖² ≤ gᴴM⁻¹g/μ.
+  const double of_gradient = std::sqrt(norms.quadrature) * (norms.tested_norm / root / root),
                of_damping = std::pow(norms.damp / root, 2) * norms.x_norm,
                hidden_in_residual = A.frobenius_norm / root * norms.x_norm + norms.data_norm / root;
   const double hidden = is_definite

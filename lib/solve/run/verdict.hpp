@@ -24,6 +24,7 @@ struct ColumnNorms {
   double condition = 0;             ///< the best known estimate of cond(A); 0 for methods without one
   double damp = 0;                  ///< D
   double rounding_norm = 0;  ///< for the method's own test: the tested norm that rounding alone produces
+  double quadrature = 1;     ///< for bounds of errors, see ColumnReport::quadrature
 
   bool finite() const;
   /// √(‖b − Ax‖² + D²‖x‖²), the square root of the least-squares objective.
@@ -40,6 +41,8 @@ struct KnownOperator {
 
 /// Throws UsageError unless a number of these can be one, for an operator of this shape.
 void require_usable(const ErrorBoundOptions& options, Index rows, Index cols);
+/// √μ of error_bounds().
+double root_of_least_eigenvalue(double damp, const KnownOperator& A, ToleranceTest test);
 /// The bound of error_bounds(); epsilon: of the elements' type.
 double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon);
 

@@ -61,6 +61,17 @@ double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits
   return column.reason ? 0 : gamma / delta;
 }
 
+void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio) const {
+  if (column.reason || !column.has_quadrature) return;
+  const double root = root_of_least_eigenvalue(column.damp, limits_of(column).known, rules_.test),
+               left = column.quadrature - root * step * root;
+  if (root > 0 && left > 0 && std::isfinite(left) && std::isfinite(ratio)) {
+    column.quadrature = left / (left + ratio);
+  } else {
+    column.forget_quadrature();
+  }
+}
+
 void Verdicts::test(ColumnState& column) const {
   if (column.reason) return;
   column.reason = verdict(column, {rules_.epsilon});
@@ -122,6 +133,7 @@ bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const
   column.is_stuck = claimed && !comes_closer;
   column.verified_norm = claimed ? tested : 0;
   column.reason.reset();
+  column.forget_quadrature(true);
   return true;
 }
 

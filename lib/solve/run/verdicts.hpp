@@ -45,6 +45,14 @@ class Verdicts {
   /// Returns γ/δ, the step of conjugate gradients, or 0 for a column that has no step; such a column gets a
   /// reason to end.
   double step(ColumnState& column, double gamma, double delta, bool fits_type) const;
+  /// Follows the Gauss-Radau quadrature of a step α of conjugate gradients from a gradient to the next one,
+  /// which is `ratio` times as long when squared: with G₀ = 1/μ,
+  ///
+  ///   gᴴM⁻¹g ≤ G‖g‖²,    G ← (G − α)/(μ(G − α) + ratio)
+  ///
+  /// (Meurant, Tichý: On computing quadrature-based bounds for the A-norm of the error in conjugate
+  /// gradients, Numer. Algorithms 62, 2013). The column keeps μG.
+  void follow_quadrature(ColumnState& column, double step, double ratio) const;
   /// Gives a reason to a column that ends after this iteration. `converged` and `stagnated` are only claims
   /// at this point; verify() confirms or rejects them.
   void test(ColumnState& column) const;
