@@ -3,7 +3,7 @@
 """Checks that the results of scripts/demo keep the promises of README.md: demo_check.py FOLDER. Prints a line for each
 broken promise; then the status is 1.
 
-FOLDER holds X_true.npy, X_adjoint.npy, X.npy and report.json. demo_picture.py shows the same figures.
+FOLDER holds X_true.npy, X_adjoint.npy, X.npy, report.json, space.json and columns.json. demo_picture.py shows the same figures.
 """
 import collections
 import json
@@ -29,8 +29,8 @@ def read_models(folder):
                    "the inversion": np.load(folder / "X.npy")}
 
 
-def read_report(folder):
-    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+def read_report(folder, name="report.json"):
+    return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
 def verdicts(report):
@@ -53,6 +53,9 @@ def broken_promises(folder):
         low, high = PROMISED[name]
         if not low <= error <= high:  # NaN fails, too
             yield f"the error of {name} is {100 * error:.1f} % of the true model, not {100 * low:.0f} to {100 * high:.0f} %"
+    space, columns = read_report(folder, "space.json"), read_report(folder, "columns.json")
+    if verdicts(space) != {"converged": space["nrhs"]} or space["sweep"]["chosen"][0] != columns["sweep"]["chosen"]:
+        yield f"one space chose damping {space['sweep']['chosen'][0]} for the first right-hand side, and columns {columns['sweep']['chosen']}"
 
 
 def main():

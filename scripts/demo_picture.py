@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows the results of scripts/demo: prints a table, and draws FOLDER/demo.png.
+"""Shows the results of scripts/demo: prints tables, and draws FOLDER/demo.png.
 
-demo_picture.py FOLDER [--tolerance T], where FOLDER holds X_true.npy, X_adjoint.npy, X.npy, report.json, history.csv.
+demo_picture.py FOLDER [--tolerance T], where FOLDER holds X_true.npy, X_adjoint.npy, X.npy, report.json, history.csv, space.json,
+columns.json.
 """
 import argparse
 import csv
@@ -47,6 +48,14 @@ def print_table(report, errors):
     print()
 
 
+def print_sweep(folder):
+    space, columns = read_report(folder, "space.json"), read_report(folder, "columns.json")
+    seconds, of_one = space["seconds"]["compute"], columns["seconds"]["compute"]
+    print(f"  {columns['sweep']['dampings']} dampings of {space['nrhs']}, in one space  {seconds:.2f} s")
+    print(f"  of the first one, as columns    {of_one:.2f} s: as many seconds for each of the others")
+    print()
+
+
 def draw_model(axes, model, limit, title):
     positions, depths = model.shape
     extent = (0, positions * POSITION_SPACING, depths * DEPTH_SPACING, 0)
@@ -81,6 +90,7 @@ def main():
     truth, models = read_models(folder)
     errors = {name: relative_error(model, truth) for name, model in models.items()}
     print_table(report, errors)
+    print_sweep(folder)
 
     figure, axes = plt.subplots(2, 2, figsize=(13, 8), layout="constrained")
     figure.suptitle(f"{report['solver'].upper()} on {report['ranks']} ranks, {report['nrhs']} right-hand sides at once")
