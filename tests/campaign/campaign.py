@@ -44,6 +44,7 @@ from workers import Lost, Workers
 
 # What checks a case, and what draws one.
 AREAS = {"solve": (solve_area.check, strategies.all_solves()),
+         "bounds": (solve_area.check, strategies.bounded()),
          "space": (space_area.check, strategies.spaces()),
          "sweep": (sweep_area.check, strategies.sweeps()),
          "splitting": (splitting_area.check, strategies.splittings()),
