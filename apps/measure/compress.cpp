@@ -42,9 +42,8 @@ ExitStatus compress_file(Communicator& world, CompressArguments arguments) {
   run_on_grid(world, *grid, [&] {
     with_scalar_type(header.type, [&]<Scalar T>() {
       Stopwatch clock;
-      const auto compressed = compress<T>(grid, arguments.matrix, header, options);
-      if (grid->is_member() && grid->comm().rank() == 0)
-        print(text_of(arguments, compressed->report(), clock.lap()));
+      const CompressionReport report = save_compressed<T>(grid, arguments.matrix, header, options);
+      if (grid->is_member() && grid->comm().rank() == 0) print(text_of(arguments, report, clock.lap()));
     });
   });
   return ExitStatus::done;

@@ -120,15 +120,15 @@ CertifiedBytes certified_bytes(const SolveTask& task, const LinearOperator<T>& A
     return task.compressed->bytes_of_rank(grid.shape(), grid.my_row(), grid.my_col(), scratch_columns);
   };
   const ProductShape shape{task.shape.rows, task.shape.cols, columns, task.shape.type};
-  const SolveBytes twice = refined_bytes(A, A, nrhs, {.common = task.arguments.options});
+  const SolveBytes alone = refined_bytes(A, A, nrhs, {.common = task.arguments.options});
   CertifiedBytes bytes{
-      twice.operators / 2,
+      alone.operators,
       of_compressed(0) + product_workspace_bytes(Algorithm::stationary_a, shape, grid.shape(), grid.my_row(),
                                                  grid.my_col(), false),
       A.range().local_rows() * nrhs * Index{sizeof(T)},
       A.domain().local_rows() * nrhs * Index{sizeof(T)},
-      twice.vectors,
-      std::max(twice.products, of_compressed(columns) - of_compressed(0))};
+      alone.vectors,
+      std::max(alone.products, of_compressed(columns) - of_compressed(0))};
   bytes.back() = std::accumulate(bytes.begin(), bytes.end() - 1, Index{0});
   return bytes;
 }

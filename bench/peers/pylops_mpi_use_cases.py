@@ -4,6 +4,7 @@
 
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py lsm [NX NZ SOURCES RECEIVERS SAMPLES ITERATIONS]
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py mdd [NX NY SAMPLES FREQUENCIES SOURCES ITERATIONS]
+    mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py mdd_files FOLDER [ITERATIONS]
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py poststack FOLDER
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py wavelets FOLDER
     mpirun -n 2 python3 bench/peers/pylops_mpi_use_cases.py tv FOLDER
@@ -11,7 +12,8 @@
 Without sizes they are those of the use cases. As in `gridlops mdd`, SAMPLES of a trace are those of times from 0 on.
 FOLDER holds model.npy and background.npy, as `gridlops poststack --save FOLDER` writes them, and for `wavelets`, which
 has a wavelet for each trace, also wavelets.npy (lines x traces x samples). `mdd` has the sizes of
-`gridlops mdd` but random numbers: compare only its times. Needs pylops-mpi with pylops, pyproximal and numba. The
+`gridlops mdd` but random numbers: compare only its times. For `mdd_files` FOLDER holds kernel.npy and data.npy, as
+compressed_mdd.py --keep FOLDER leaves them. Needs pylops-mpi with pylops, pyproximal and numba. The
 number of ranks must divide the sources and the lines. The first solve of a process compiles code: the script prints its
 time but does not count it.
 """
@@ -91,6 +93,19 @@ def mdd(nx=121, ny=201, samples=800, frequencies=400, virtual=1, iterations=50):
     time_solves(lambda: cgls(A, d, x0=distributed(zero, zero.size, Partition.BROADCAST), niter=iterations, tol=0)[-1])
 
 
+def mdd_files(folder, iterations=30):
+    from pylops_mpi.waveeqprocessing import MPIMDC
+
+    kernel, data = np.load(f"{folder}/kernel.npy", mmap_mode="r"), np.load(f"{folder}/data.npy")
+    own = np.array_split(np.arange(len(kernel)), world.size)[world.rank]
+    G = np.array(kernel[own[0]:own[-1] + 1])
+    samples, _, virtual = data.shape
+    A = MPIMDC(G, nt=samples, nv=virtual, nfreq=len(kernel), twosided=False, fftengine="scipy", prescaled=True)
+    d = distributed(data, data.size, Partition.BROADCAST)
+    zero = np.zeros(samples * kernel.shape[2] * virtual, np.float32)
+    time_solves(lambda: cgls(A, d, x0=distributed(zero, zero.size, Partition.BROADCAST), niter=int(iterations), tol=0)[-1])
+
+
 def poststack_problem(folder):
     from pylops.avo.poststack import PoststackLinearModelling
 
@@ -155,7 +170,7 @@ def tv(folder):
 
 
 if __name__ == "__main__":
-    cases = {case.__name__: case for case in (lsm, mdd, poststack, wavelets, tv)}
+    cases = {case.__name__: case for case in (lsm, mdd, mdd_files, poststack, wavelets, tv)}
     if len(sys.argv) < 2 or sys.argv[1] not in cases:
         sys.exit(__doc__)
     cases[sys.argv[1]](*sys.argv[2:])

@@ -165,10 +165,19 @@ void check(Agreement& agreement, const CompressionOptions& options, Index rows, 
   require_order(options.col_order, cols, "columns");
 }
 
-/// The rank is a member. open(): its block; it may throw on one rank alone.
+/// The block of a rank in tiles, to be multiplied by a power of two, and the report of all, whose bytes are
+/// those of the factors.
+struct Compression {
+  TiledBlock tiles;
+  int power;
+  CompressionReport report;
+};
+
+/// Compresses, and saves if there is a directory. The rank is a member. open(): its block; it may throw on
+/// one rank alone.
 template <Scalar T, class Open>
-CompressedMatrixPtr<T> compress_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                   const CompressionOptions& options, Open&& open) {
+Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
+                        const CompressionOptions& options, Open&& open) {
   const TraceRegion region("compress");
   Communicator& comm = grid->comm();
   const Index m = layout.row_count(), n = layout.col_count();
@@ -204,11 +213,12 @@ CompressedMatrixPtr<T> compress_on(const std::shared_ptr<const ProcessGrid>& gri
     source = nullptr;
   });
   std::array<double, 1> error{};  // squared
-  std::array<Index, 3> counts{std::ssize(tiles.tiles)};
+  std::array<Index, 4> counts{std::ssize(tiles.tiles)};
   for (const StoredTile& tile : tiles.tiles) {
     error[0] += tile.error_squared;
     counts[1] += tile.dense ? 1 : 0;
     counts[2] += tile.bytes() == 0 ? 1 : 0;
+    counts[3] += tile.bytes();
   }
   comm.all_reduce(error, ReduceOp::sum);
   comm.all_reduce(counts, ReduceOp::sum);
@@ -216,8 +226,33 @@ CompressedMatrixPtr<T> compress_on(const std::shared_ptr<const ProcessGrid>& gri
   report.tiles = counts[0];
   report.dense_tiles = counts[1];
   report.empty_tiles = counts[2];
+  report.bytes = counts[3];
   if (files) files->write(layout, scalar_type_of<T>, tiles, power, report);
-  return make_compressed<T>(grid, layout, std::move(tiles), power, report);
+  return {std::move(tiles), power, report};
+}
+
+template <Scalar T>
+CompressedMatrixPtr<T> operator_of(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
+                                   Compression made) {
+  return make_compressed<T>(grid, layout, std::move(made.tiles), made.power, made.report);
+}
+
+void check_file(const std::shared_ptr<const ProcessGrid>& grid, const std::string& name,
+                const MatrixHeader& header, const CompressionOptions& options) {
+  agree(grid, "compress", [&](Agreement& agreement) {
+    agreement.on("the file", name).on("the rows", header.rows).on("the columns", header.cols);
+    check(agreement, options, header.rows, header.cols);
+  });
+}
+
+template <Scalar T>
+Compression compress_file(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
+                          const std::string& name, const MatrixHeader& header,
+                          const CompressionOptions& options) {
+  return compress_on<T>(grid, layout, options, [&] {
+    return source_in_file<T>(name, header, layout.row_range(*grid, grid->my_row(), grid->my_col()),
+                             layout.col_range(*grid, grid->my_row(), grid->my_col()));
+  });
 }
 
 }  // namespace
@@ -234,28 +269,36 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
                         A.layout().describe());
   });
   if (!grid->is_member()) return idle_compressed<T>(grid, A.layout());
-  return compress_on<T>(grid, A.layout(), options, [&] { return source_in_memory(A); });
+  return operator_of<T>(grid, A.layout(),
+                        compress_on<T>(grid, A.layout(), options, [&] { return source_in_memory(A); }));
 }
 
 template <Scalar T>
 CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>& grid, const std::string& name,
                                 const MatrixHeader& header, const CompressionOptions& options) {
   const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
-  agree(grid, "compress", [&](Agreement& agreement) {
-    agreement.on("the file", name).on("the rows", header.rows).on("the columns", header.cols);
-    check(agreement, options, header.rows, header.cols);
-  });
+  check_file(grid, name, header, options);
   if (!grid->is_member()) return idle_compressed<T>(grid, layout);
-  return compress_on<T>(grid, layout, options, [&] {
-    return source_in_file<T>(name, header, layout.row_range(*grid, grid->my_row(), grid->my_col()),
-                             layout.col_range(*grid, grid->my_row(), grid->my_col()));
-  });
+  return operator_of<T>(grid, layout, compress_file<T>(grid, layout, name, header, options));
+}
+
+template <Scalar T>
+CompressionReport save_compressed(const std::shared_ptr<const ProcessGrid>& grid, const std::string& name,
+                                  const MatrixHeader& header, const CompressionOptions& options) {
+  check_file(grid, name, header, options);
+  require<UsageError>(!options.directory.empty(), "save_compressed: there is no directory to save in");
+  if (!grid->is_member()) return {};
+  const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
+  return compress_file<T>(grid, layout, name, header, options).report;
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                           \
   template CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>&, const CompressionOptions&);         \
   template CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>&, const std::string&, \
-                                           const MatrixHeader&, const CompressionOptions&);
+                                           const MatrixHeader&, const CompressionOptions&);               \
+  template CompressionReport save_compressed<T>(const std::shared_ptr<const ProcessGrid>&,                \
+                                                const std::string&, const MatrixHeader&,                  \
+                                                const CompressionOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

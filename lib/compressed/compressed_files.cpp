@@ -53,7 +53,9 @@ struct GlobalLines {
 };
 GlobalLines gather_lines(Communicator& comm, bool is_first, const TileLines& mine, Range range, Index count,
                          const Lines& lines) {
-  GlobalLines all{std::vector<double>(at(count)), std::vector<double>(at(lines.all))};
+  GlobalLines all = attempt(comm, [&] {
+    return GlobalLines{std::vector<double>(at(count)), std::vector<double>(at(lines.all))};
+  });
   for (std::size_t k = 0; is_first && k < mine.order.size(); ++k)
     all.order[at(range.begin) + k] = static_cast<double>(range.begin + mine.order[k]);
   for (std::size_t k = 0; is_first && k < mine.sizes.size(); ++k)
@@ -61,6 +63,32 @@ GlobalLines gather_lines(Communicator& comm, bool is_first, const TileLines& min
   comm.all_reduce(all.order, ReduceOp::sum);
   comm.all_reduce(all.sizes, ReduceOp::sum);
   return all;
+}
+
+/// The factors of all tiles in one precision, some at a time, and zeros up to this many bytes.
+void for_each_piece(const TiledBlock& tiles, std::size_t precision, Index bytes,
+                    const CheckpointWriter::UsePiece& use) {
+  constexpr Index most = Index{1} << 20;
+  std::vector<std::byte> piece;
+  piece.reserve(at(std::min(bytes, most)));
+  Index left = bytes;
+  const auto add = [&](const std::byte* from, Index count) {
+    while (count > 0) {
+      const Index few = std::min(count, most - std::ssize(piece));
+      piece.insert(piece.end(), from, from + few);
+      from += few;
+      count -= few;
+      left -= few;
+      if (left > 0 && std::ssize(piece) < most) continue;
+      use(piece.data(), std::ssize(piece));
+      piece.clear();
+    }
+  };
+  for (const StoredTile& tile : tiles.tiles)
+    for (const auto* factor : {&tile.U[precision], &tile.V[precision]})
+      add(factor->data(), std::ssize(*factor));
+  constexpr std::array<std::byte, sizeof(float)> zeros{};
+  add(zeros.data(), left);
 }
 
 /// Writes the factors in one precision, rank by rank.
@@ -71,16 +99,9 @@ void write_factors(CheckpointWriter& writer, const std::shared_ptr<const Process
   for (const Index bytes : bytes_of_ranks) sizes.push_back(bytes / Index{sizeof(R)});
   Layout layout = row_blocks(*grid, 0, 1);
   layout.rows.partition = Partition::with_sizes(sizes);
-  DistMatrix<R> numbers = allocate_matrix<R>(grid, layout);
-  numbers.set_zero();  // what fills the last number
-  auto* to = reinterpret_cast<std::byte*>(numbers.local().data);
-  for (const StoredTile& tile : tiles.tiles) {
-    for (const auto* factor : {&tile.U[precision], &tile.V[precision]}) {
-      grid->backend()->upload(factor->data(), to, std::ssize(*factor));
-      to += factor->size();
-    }
-  }
-  writer.write(factor_files[precision], numbers);
+  const Index mine = bytes_of_ranks[static_cast<std::size_t>(grid->comm().rank())];
+  writer.write<R>(factor_files[precision], planned_matrix<R>(grid, layout),
+                  [&](const auto& use) { for_each_piece(tiles, precision, mine, use); });
 }
 
 }  // namespace
@@ -256,7 +277,7 @@ CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&
   const CheckpointReader reader(grid, directory);
   require<InputError>(header_in_manifest(reader.manifest(), directory) == header, directory,
                       ": is another matrix than it was before; was it changed meanwhile?");
-  const TileTables tables = read_tables(reader, directory);
+  const TileTables tables = read_tables(comm, reader, directory);
   std::array<MatrixHeader, precisions> headers;
   for (std::size_t p = 0; p < precisions; ++p)
     headers[p] = read_matrix_header(comm, reader.path_of(factor_files[p]));

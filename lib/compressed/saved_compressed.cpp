@@ -36,7 +36,7 @@ TileTables read_alone(Communicator& comm, const std::string& directory) {
   auto grid = std::make_shared<const ProcessGrid>(comm, GridShape{1, comm.size()}, make_host_backend());
   std::exception_ptr failure;
   try {
-    return read_tables(CheckpointReader(grid, directory, table_files()), directory);
+    return read_tables(grid->comm(), CheckpointReader(grid, directory, table_files()), directory);
   } catch (const Error& error) {
     if (error.known_to() == KnownTo::one_rank) throw;
     failure = std::current_exception();

@@ -9,6 +9,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
 
 namespace gridlops {
 
@@ -75,13 +76,11 @@ std::vector<std::string> table_files() {
   return {"figures", "tiles", "row-tiles", "column-tiles", "rows", "columns"};
 }
 
-TileTables read_tables(const CheckpointReader& reader, const std::string& directory) {
-  TileTables tables{.header = header_in_manifest(reader.manifest(), directory)};
-  const std::vector<double> figures = reader.read_numbers("figures"), numbers = reader.read_numbers("tiles");
-  tables.row_sizes = reader.read_numbers("row-tiles");
-  tables.col_sizes = reader.read_numbers("column-tiles");
-  tables.row_order = reader.read_numbers("rows");
-  tables.col_order = reader.read_numbers("columns");
+namespace {
+
+/// Fills the tables with what their numbers say. They have the orders and the sizes, and room for the tiles.
+void interpret(TileTables& tables, const std::vector<double>& figures, const std::vector<double>& numbers,
+               const std::string& directory) {
   require<InputError>(
       figures.size() == 6 &&
           numbers.size() == tables.row_sizes.size() * tables.col_sizes.size() * TileEntry::numbers,
@@ -107,6 +106,19 @@ TileTables read_tables(const CheckpointReader& reader, const std::string& direct
   require<InputError>(std::abs(figures[5]) <= largest_power, directory,
                       ": its tiles are to be multiplied by 2^", figures[5]);
   tables.power = static_cast<int>(figures[5]);
+}
+
+}  // namespace
+
+TileTables read_tables(Communicator& comm, const CheckpointReader& reader, const std::string& directory) {
+  TileTables tables{.header = header_in_manifest(reader.manifest(), directory)};
+  const std::vector<double> figures = reader.read_numbers("figures"), numbers = reader.read_numbers("tiles");
+  tables.row_sizes = reader.read_numbers("row-tiles");
+  tables.col_sizes = reader.read_numbers("column-tiles");
+  tables.row_order = reader.read_numbers("rows");
+  tables.col_order = reader.read_numbers("columns");
+  attempt(comm, [&] { tables.tiles.reserve(numbers.size() / TileEntry::numbers); });
+  interpret(tables, figures, numbers, directory);
   return tables;
 }
 

@@ -42,8 +42,9 @@ struct TileTables {
   }
 };
 
-/// Reads them (collective over the grid of the reader). Throws InputError on all ranks if they are damaged.
-TileTables read_tables(const CheckpointReader& reader, const std::string& directory);
+/// Reads them (collective over comm, that of the grid of the reader). Throws InputError on all ranks if they
+/// are damaged, and OutOfMemory.
+TileTables read_tables(Communicator& comm, const CheckpointReader& reader, const std::string& directory);
 /// The files of these, without ".npy".
 std::vector<std::string> table_files();
 

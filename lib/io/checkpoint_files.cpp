@@ -239,7 +239,30 @@ void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& 
   SavedBlock mine;
   attempt(grid_->comm(), [&] { mine = saved_block(X); });
   manifest_.matrices[name] = {scalar_type_of<T>, X.rows(), X.cols(), gather_blocks(grid_->comm(), mine)};
-  write_matrix(folder() + "/" + name + ".npy", X, 2, {}, Access::owner);
+  write_matrix(file_of(name), X, 2, {}, Access::owner);
+}
+
+template <Scalar T>
+void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& shape, const Pieces& pieces) {
+  SavedBlock mine;
+  attempt(grid_->comm(), [&] {
+    if (!shape.owned() || shape.local().empty()) return;
+    BlockHash hash;
+    pieces([&hash](const void* bytes, Index count) { hash.add(bytes, count); });
+    mine = {shape.local_row_range(), shape.local_col_range(), hash.value()};
+  });
+  manifest_.matrices[name] = {scalar_type_of<T>, shape.rows(), 1, gather_blocks(grid_->comm(), mine)};
+  const ArrayName place = parse_output_name(file_of(name));
+  write_together(place, ArrayHeader{scalar_type_of<T>, {shape.rows(), 1}, true}, {}, Access::owner, shape,
+                 [&](const std::string& path, Index data_offset) {
+                   OutputFile file = OutputFile::open(path, place.file);
+                   Index next = data_offset + mine.rows.begin * Index{sizeof(T)};
+                   pieces([&](const void* bytes, Index count) {
+                     file.write(bytes, count, next);
+                     next += count;
+                   });
+                   file.finish();
+                 });
 }
 
 void CheckpointWriter::write_numbers(const std::string& name, const std::vector<double>& numbers) {
@@ -349,13 +372,16 @@ std::vector<double> CheckpointReader::read_numbers(const std::string& name) cons
   const Index count = found == manifest_.matrices.end() ? 0 : found->second.rows;
   DistMatrix<double> X = allocate_matrix<double>(grid_, replicated(count, 1));
   read(name, X);
-  std::vector<double> numbers(static_cast<std::size_t>(count));
-  grid_->backend()->download(X.local().data, numbers.data(), count * static_cast<Index>(sizeof(double)));
-  return numbers;
+  return attempt(grid_->comm(), [&] {
+    std::vector<double> numbers(static_cast<std::size_t>(count));
+    grid_->backend()->download(X.local().data, numbers.data(), count * static_cast<Index>(sizeof(double)));
+    return numbers;
+  });
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                         \
-  template void CheckpointWriter::write(const std::string&, const ConstDistMatrix<T>&); \
+#define GRIDLOPS_INSTANTIATE(T)                                                                        \
+  template void CheckpointWriter::write(const std::string&, const ConstDistMatrix<T>&);                \
+  template void CheckpointWriter::write(const std::string&, const ConstDistMatrix<T>&, const Pieces&); \
   template void CheckpointReader::read(const std::string&, DistMatrix<T>&) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,6 +49,12 @@ class CheckpointWriter {
 
   template <Scalar T>
   void write(const std::string& name, const ConstDistMatrix<T>& X);
+  /// Calls use(bytes, count) for the pieces of a rank's block, one after the other; twice, alike.
+  using UsePiece = std::function<void(const void* bytes, Index count)>;
+  using Pieces = std::function<void(const UsePiece& use)>;
+  /// Saves a column whose blocks are nowhere in one piece. shape: its layout; it may be a planned_matrix().
+  template <Scalar T>
+  void write(const std::string& name, const ConstDistMatrix<T>& shape, const Pieces& pieces);
   /// Saves numbers, which must be the same on all ranks.
   void write_numbers(const std::string& name, const std::vector<double>& numbers);
 
@@ -56,6 +63,7 @@ class CheckpointWriter {
 
  private:
   std::string folder() const { return directory_ + "/" + name_; }
+  std::string file_of(const std::string& name) const { return folder() + "/" + name + ".npy"; }
 
   std::shared_ptr<const ProcessGrid> grid_;
   std::string directory_, name_;

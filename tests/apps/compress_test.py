@@ -86,8 +86,29 @@ def check_refusals(suite):
     suite.check(not (suite.folder / "refused.npy").exists(), "a refused run wrote an output")
 
 
+def check_memory(suite):
+    """A rank takes memory for its share of what is stored, two rows of tiles, and a few tiles, but not for its block of A."""
+    if program.DEVICE != "cpu":
+        return
+    size, tile, mib = 1600, 64, 2 ** 20
+    folder, A = waves(suite, size, size, frequency=60)
+    small, _ = waves(suite, 64, 64)
+    for ranks in (1, 2):
+        def peak(of, name, ranks=ranks):
+            return suite.most_memory("compress", "--matrix", of / "A.npy", "--output", suite.folder / f"{name}-{ranks}", "--tolerance", 1e-9, "--tile", tile,
+                                     "--grid", f"{ranks}x1", ranks=ranks)
+
+        took = peak(folder, "large") - peak(small, "small")
+        stored = sum(path.stat().st_size for path in (suite.folder / f"large-{ranks}").rglob("*.npy")) / ranks
+        rows_of_tiles = 2 * tile * size * A.itemsize
+        allowed = 1.15 * stored + rows_of_tiles + 2 * mib
+        suite.check(stored < took < allowed < 0.95 * (stored + A.nbytes / ranks), "took", took / mib, "MiB for", stored / mib, "of", A.nbytes / ranks / mib,
+                    "MiB on", ranks, "ranks; allowed", allowed / mib)
+
+
 def test(suite, full):
     check_error(suite)
+    check_memory(suite)
     check_solution(suite)
     check_refusals(suite)
 

@@ -227,6 +227,55 @@ def check_hdf5(suite, full):
             suite.check(not program.leftovers(suite.folder) and not (suite.folder / "R.h5.lock").exists(), "files are left:", call)
 
 
+def check_compressed(suite, full):
+    """Whatever call of a compression fails, or kills: what it wrote is taken as a whole or not at all, and a second run makes it."""
+    saved = suite.folder / "C"
+    compress = ["compress", "--matrix", "A.npy", "--output", "C", "--tolerance", "1e-3", "--tile", 4]
+    takers = [["multiply", "--matrix", "C", "--input", "I.npy", "--output", "Y.npy"], ["plan", "--matrix", "C", "--rhs", 1, "--ranks", 2],
+              ["solve", "--matrix", "C", "--rhs", "B.npy", "--output", "Z.npy", "--damp", 0.1, "--quiet"]]
+
+    def product():
+        (suite.folder / "Y.npy").unlink(missing_ok=True)
+        return np.load(suite.folder / "Y.npy") if suite.succeeded(suite.run(*takers[0])) else None
+
+    shutil.rmtree(saved, ignore_errors=True)
+    run = suite.run(*compress, on_each_rank=with_fault("0:count:1:0"))
+    suite.succeeded(run)
+    calls = int(re.search(r"^calls: (\d+)$", run.errors, re.MULTILINE)[1])
+    expected = product()
+    suite.check(calls > 30, "calls", calls)
+    wholes = 0
+    ways = [(call, None, 0) for call in range(1, calls + 1, 1 if full else 7)] + [(calls, None, 0)]
+    ways += [(call, 2, call % 2) for call in range(2, 26, 1 if full else 11)]
+    for call, ranks, rank in ways:
+        shutil.rmtree(saved, ignore_errors=True)
+        run = suite.run(*compress, ranks=ranks, on_each_rank=with_fault(f"{rank}:any:{call}:kill"))
+        suite.check(run.status in (-signal.SIGKILL, 128 + signal.SIGKILL), "no kill:", call, run.status, run.errors)
+        whole = (saved / "manifest.json").exists()
+        wholes += whole
+        for taker in takers:
+            run = suite.run(*taker)
+            suite.succeeded(run, 0 if whole else 65)
+            suite.check(whole or "C" in run.errors, "a reason:", call, run.errors)
+        run = suite.run(*compress)
+        suite.succeeded(run, BAD_OUTPUT if whole else 0)
+        same = np.allclose(product(), expected, rtol=0, atol=1e-12 if ranks is None else 1e-2)
+        suite.check(same, "another matrix after a kill before call", call)
+        left = [path.name for path in saved.glob("generation-*")]
+        suite.check(len(left) == 1 and not program.leftovers(suite.folder), "files are left:", call, left, program.leftovers(suite.folder))
+    suite.check(0 < wholes < len(ways), "kills after which the matrix was whole:", wholes, "of", len(ways))
+    for call in range(1, calls + 1, 1 if full else 9):
+        shutil.rmtree(saved, ignore_errors=True)
+        number = (errno.ENOSPC, errno.EIO)[call % 2]
+        run = suite.run(*compress, on_each_rank=with_fault(f"0:any:{call}:{number}"))
+        suite.succeeded(run, BAD_OUTPUT)
+        suite.check(len(run.error_lines) == 1 and os.strerror(number) in run.error_lines[0], "one error, with the reason:", call, run.errors)
+        if (saved / "manifest.json").exists():  # if its name alone may be lost
+            suite.check(np.allclose(product(), expected, rtol=0, atol=1e-12), "another matrix after a failure of call", call)
+        else:
+            suite.check(not list(saved.glob("generation-*")), "files are left:", call)
+
+
 def check_permissions(suite):
     fresh(suite, old=False)
     suite.succeeded(suite.run(*SOLVE, shell="umask 027; {}"))
@@ -281,6 +330,7 @@ def test(suite, full):
     check_short_writes(suite, expected)
     check_order(suite)
     check_kills(suite, expected, calls, full)
+    check_compressed(suite, full)
     check_small_disk(suite)
     check_permissions(suite)
     check_streams(suite)

@@ -64,11 +64,20 @@ GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options = {});
 
 /// The same for the matrix in a file, whose header is `header`, on a grid. No rank ever holds its block: it
-/// reads a row of tiles at a time, or a column if the file is in Fortran order, twice.
+/// reads a row of tiles at a time, or a column if the file is in Fortran order, twice. At the end it has its
+/// factors twice.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>& grid,
                                                 const std::string& name, const MatrixHeader& header,
                                                 const CompressionOptions& options = {});
+
+/// The same, but only saves Ã, in options.directory (collective over the grid). Returns the report, whose
+/// bytes are those of the factors; an empty one on idle ranks. A rank takes memory for its factors, two rows
+/// of tiles or columns of them, a few tiles, and the table of all tiles. T: the type of Ã.
+template <Scalar T>
+GRIDLOPS_EXPORT CompressionReport save_compressed(const std::shared_ptr<const ProcessGrid>& grid,
+                                                  const std::string& name, const MatrixHeader& header,
+                                                  const CompressionOptions& options);
 
 /// The type and the shape of the compressed matrix that was saved in a directory (collective over comm).
 /// Throws InputError on all ranks if there is none.

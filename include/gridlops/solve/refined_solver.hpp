@@ -77,7 +77,8 @@ GRIDLOPS_EXPORT RefinedReport solve_refined(const LinearOperator<T>& A,
                                             const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                             const RefinedOptions& options = {});
 
-/// What solve_refined() takes on this rank, as solve_bytes() says it.
+/// What solve_refined() takes on this rank, as solve_bytes() says it. The memory that A shares with its high
+/// plane, or with itself, counts once.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes refined_bytes(const LinearOperator<T>& A, const LinearOperator<T>& approximation,
                                          Index nrhs, const RefinedOptions& options = {});

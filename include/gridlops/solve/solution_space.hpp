@@ -104,9 +104,9 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// Solves the pairs of a right-hand side of that B, or the probe, and a D that the space has not solved
   /// (collective over the grid): cgls() from the x in the space, with as many columns at a time as there are
   /// right-hand sides, or dampings if those are more. curves() then has their norms and verdicts, but save()
-  /// does not keep them. The report has a column for each pair, and no history. Throws UsageError on all
-  /// ranks if B is not that B, or the options have a damping, a guess, a checkpoint, or tolerances of
-  /// columns.
+  /// does not keep them. The report has a column for each pair, and no history; its solver is pcgls if the
+  /// space preconditioned for any of them. Throws UsageError on all ranks if B is not that B, or the options
+  /// have a damping, a guess, a checkpoint, or tolerances of columns.
   SolveReport solve_rest(const ConstDistMatrix<T>& B, SolveOptions options);
 
   /// Solves for the B of the constructor with options.damp, one D or one for each column, of SpaceOptions or

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "ops/matrix/high_plane.hpp"
+
 #include <memory>
 #include <utility>
 
@@ -20,6 +22,7 @@ class HighPlane final : public LibraryOperator<T> {
       : LibraryOperator<T>(A->range(), A->domain()), A_(std::move(A)), stored_(stored) {}
 
   bool has_one_pass() const override { return A_->has_one_pass(); }
+  bool is_of(const LinearOperator<T>& A) const { return A_.get() == &A; }
 
  private:
   class Reading {
@@ -66,7 +69,15 @@ OperatorPtr<T> high_plane(const OperatorPtr<T>& A) {
   return std::make_shared<HighPlane<T>>(A, *stored);
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> high_plane(const OperatorPtr<T>&);
+template <Scalar T>
+bool is_high_plane(const LinearOperator<T>& op, const LinearOperator<T>& A) {
+  const auto* const plane = dynamic_cast<const HighPlane<T>*>(&op);
+  return plane != nullptr && plane->is_of(A);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                              \
+  template OperatorPtr<T> high_plane(const OperatorPtr<T>&); \
+  template bool is_high_plane(const LinearOperator<T>&, const LinearOperator<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -263,11 +263,11 @@ std::vector<Index> GrowingSpace<T>::unknown_columns() const {
 }
 
 template <Scalar T>
-bool GrowingSpace<T>::is_worth_preconditioning(double damp) const {
+bool GrowingSpace<T>::is_worth_preconditioning(double damp, double tolerance) const {
   constexpr Index many = 100;  // where singular values cluster, fewer are enough, and M would spread them
   const std::vector<Index> unknown = unknown_columns();
   return !unknown.empty() && projected().steps() > 0 &&
-         projected().cgls_iterations(unknown.front(), damp, tolerance_ * references_[at(unknown.front())],
+         projected().cgls_iterations(unknown.front(), damp, tolerance * references_[at(unknown.front())],
                                      many) == many;
 }
 

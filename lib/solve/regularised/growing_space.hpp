@@ -44,9 +44,9 @@ class GrowingSpace {
   /// The places of those that are not solved.
   std::vector<std::size_t> unsolved() const;
   const std::vector<double>& fingerprint_of_B() const { return fingerprint_of_B_; }
-  /// Whether CGLS takes so many iterations for the space alone that its preconditioner saves more than it
-  /// costs.
-  bool is_worth_preconditioning(double damp) const;
+  /// Whether CGLS takes so many iterations to this tolerance for the space alone that its preconditioner
+  /// saves more than it costs.
+  bool is_worth_preconditioning(double damp, double tolerance) const;
   /// The columns of B, and the probe.
   Index columns() const { return std::ssize(blocks_.powers()); }
   /// Vectors that A makes no longer than this are rounding.

@@ -9,6 +9,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
+#include "ops/matrix/high_plane.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "solve/batches.hpp"
 #include "solve/methods/gradient_method.hpp"
@@ -63,8 +64,10 @@ class Refinement final : public GradientMethod<T> {
     SolveBytes bytes{.vectors =
                          state.elements_at(grid.my_row(), grid.my_col(), A.range().local_columns(columns)) *
                          Index{sizeof(T)}};
-    for (const LinearOperator<T>* op : {&A.unscaled(), &M.unscaled()}) {
-      bytes.operators += op->kept_bytes(columns);
+    const LinearOperator<T>&original = A.unscaled(), &approximation = M.unscaled();
+    const bool share_memory = &original == &approximation || is_high_plane(approximation, original);
+    bytes.operators = original.kept_bytes(columns) + (share_memory ? 0 : approximation.kept_bytes(columns));
+    for (const LinearOperator<T>* op : {&original, &approximation}) {
       for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint})
         bytes.products = std::max(bytes.products, op->scratch_bytes(kind, columns));
     }

@@ -123,6 +123,14 @@ void begin_in_space(GrowingSpace<T>& space, const PerColumn& damp, const std::ve
   multiply_by_powers(X, powers);
 }
 
+/// The smallest of those of the columns.
+template <Scalar T>
+double tolerance_of(const GrowingSpace<T>& space, const SolveOptions& options) {
+  if (!options.tolerance) return space.tolerance();
+  const std::vector<double>& each = options.tolerance->values();
+  return each.empty() ? space.tolerance() : *std::min_element(each.begin(), each.end());
+}
+
 /// CGLS from X, preconditioned by the space for the smallest D if that saves iterations. is_known: X is as
 /// good as solved.
 template <Scalar T>
@@ -133,7 +141,8 @@ SolveReport finish(GrowingSpace<T>& space, const ConstDistMatrix<T>& B, DistMatr
   const LinearOperator<T>& A = *space.A();
   const std::vector<double>& damps = options.damp.values();  // none without columns
   const double damp = damps.empty() ? 0 : *std::min_element(damps.begin(), damps.end());
-  if (is_known || damps.empty() || !B.grid()->is_member() || !space.is_worth_preconditioning(damp))
+  if (is_known || damps.empty() || !B.grid()->is_member() ||
+      !space.is_worth_preconditioning(damp, tolerance_of(space, options)))
     return solve(Solver::cgls, A, B, X, options);
   const OperatorPtr<T> M = space_preconditioner(space, damp);
   options.one_pass = false;
@@ -278,11 +287,12 @@ SolveReport SolutionSpace<T>::solve_rest(const ConstDistMatrix<T>& B, SolveOptio
   const auto damp_of = [this](std::size_t place) { return space_->damps()[place / at(space_->columns())]; };
   for (std::size_t begin = 0; begin < rest.size();) {
     std::span<const std::size_t> places(rest.data() + begin, std::min(width, rest.size() - begin));
-    if (const double damp = damp_of(places.front()); space_->is_worth_preconditioning(damp))
+    if (const double damp = damp_of(places.front());
+        space_->is_worth_preconditioning(damp, tolerance_of(*space_, options)))
       while (damp_of(places.back()) != damp) places = places.first(places.size() - 1);
     begin += places.size();
     const SolveReport report = solve_pairs(*space_, places, B, options);
-    all.solver = report.solver;
+    if (all.solver != name_of(Solver::pcgls)) all.solver = report.solver;
     all.iterations = std::max(all.iterations, report.iterations);
     all.columns.insert(all.columns.end(), report.columns.begin(), report.columns.end());
     all.alarms.insert(all.alarms.end(), report.alarms.begin(), report.alarms.end());
@@ -299,7 +309,13 @@ SolveReport SolutionSpace<T>::solve(const ConstDistMatrix<T>& B, DistMatrix<T>& 
     require_same_data("SolutionSpace::solve", *space_, B);
     begin_in_space(*space_, options.damp, first_columns(count), X);
   }
-  const bool is_known = space_->end() == SpaceEnd::converged || space_->end() == SpaceEnd::complete;
+  const std::vector<double>&damps = options.damp.values(), &known = space_->damps();
+  const bool is_asked_less =
+      damps.empty() || known.empty() ||
+      (tolerance_of(*space_, options) >= space_->tolerance() &&
+       *std::min_element(damps.begin(), damps.end()) >= *std::min_element(known.begin(), known.end()));
+  const bool is_known =
+      space_->end() == SpaceEnd::complete || (space_->end() == SpaceEnd::converged && is_asked_less);
   return finish(*space_, B, X, std::move(options), is_known);
 }
 

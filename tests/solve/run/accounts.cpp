@@ -359,6 +359,30 @@ TEMPLATE_TEST_CASE("An inversion takes the memory that it says, with its operato
   CHECK(backend->bytes_in_use() == 0);
 }
 
+TEST_CASE("Refinement by a high plane, or by A itself, takes A's memory once") {
+  using T = double;
+  const auto backend = std::make_shared<MeteredBackend>();
+  for (const auto& grid : compact_grids(backend)) {
+    for (const bool by_plane : {true, false}) {
+      const Index before = backend->bytes_in_use();
+      const auto A =
+          dense_operator<T>(grid, Algorithm::stationary_a, KnownSpectrum<T>(m, n, geometric(n, 30)),
+                            {.storage = Storage::planes});
+      const OperatorPtr<T> approximation = by_plane ? high_plane(A) : A;
+      const SolveBytes said = refined_bytes(*A, *approximation, 3);
+      {
+        DistMatrix<T> B(grid, A->range().layout(3)), X(grid, A->domain().layout(3));
+        B.fill(random_elements<T>(1));
+        solve_refined(*A, *approximation, B, X, {.common = {.max_iterations = 2}});
+      }
+      if (!grid->is_member()) continue;
+      release_scratch(*grid);
+      CAPTURE(grid->rows(), grid->cols(), by_plane);
+      CHECK(said.operators == backend->bytes_in_use() - before);
+    }
+  }
+}
+
 TEST_CASE("From the second iteration on nothing is allocated, though columns leave") {
   for (const bool column_stable : {false, true}) {
     for (const auto& grid : compact_grids()) {
