@@ -246,7 +246,7 @@ def check_compressed(suite, full):
     suite.check(calls > 30, "calls", calls)
     wholes = 0
     ways = [(call, None, 0) for call in range(1, calls + 1, 1 if full else 7)] + [(calls, None, 0)]
-    ways += [(call, 2, call % 2) for call in range(2, 26, 1 if full else 11)]
+    ways += [(call, 2, 0) for call in range(2, calls // 2, 1 if full else 19)] + [(call, 2, 1) for call in (1, 2)]
     for call, ranks, rank in ways:
         shutil.rmtree(saved, ignore_errors=True)
         run = suite.run(*compress, ranks=ranks, on_each_rank=with_fault(f"{rank}:any:{call}:kill"))

@@ -179,6 +179,41 @@ TEMPLATE_TEST_CASE("A space that is too small preconditions CGLS", "", float, do
   }
 }
 
+TEST_CASE("Whether a space preconditions is judged by the tolerance of the solve") {
+  using T = double;
+  const Index m = 150, n = 140, columns = 5;
+  std::vector<double> values;
+  for (Index k = 0; k < n; ++k) values.push_back(std::pow(10, -0.04 * static_cast<double>(k)));
+  const KnownSpectrum<T> matrix(m, n, values);
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, random_elements<T>(4));
+    DistMatrix<T> X(grid, A->domain().layout(columns));
+    const SolveOptions fine{.max_iterations = 5000, .tolerance = 1e-8, .damp = 1e-3};
+    const Index alone = cgls(*A, B, X, fine).iterations;
+    CAPTURE(describe(*grid), alone);
+    const SolutionSpace<T> rough(A, B, {.damps = {1e-3}, .tolerance = 1e-3});
+    REQUIRE(rough.end() == SpaceEnd::converged);
+    const SolveReport report = rough.solve(B, X, fine);
+    CHECK(report.solver == "pcgls");
+    CHECK(10 * report.iterations <= alone);
+    for (const ColumnReport& column : report.columns) CHECK(is_solved(column.reason));
+    CHECK(rough.solve(B, X, {.tolerance = 1e-3, .damp = 1e-3}).solver == "cgls");
+    CHECK(rough.solve(B, X, {.tolerance = 1e-3, .damp = 1e-4}).solver == "pcgls");
+    const SolutionSpace<T> small(A, B, {.damps = {1e-3}, .tolerance = 1e-8, .max_dimension = 80});
+    CHECK(small.solve(B, X, {.tolerance = 0.5, .damp = 1e-3}).solver == "cgls");
+    CHECK(small.solve(B, X, {.tolerance = std::vector<double>{0.5, 0.5, 1e-8, 0.5, 0.5}, .damp = 1e-3})
+              .solver == "pcgls");
+
+    // The space preconditions for the small damping alone.
+    SolutionSpace<T> left(A, B, {.damps = {1e-3, 0.1}, .tolerance = 1e-10, .max_dimension = 50});
+    const SolveReport rest = left.solve_rest(B, {.max_iterations = 5000});
+    CHECK(std::ssize(rest.columns) == 2 * columns);
+    CHECK(rest.solver == "pcgls");
+  }
+}
+
 TEMPLATE_TEST_CASE("No error in a space is above its bound", "", float, double, std::complex<float>,
                    std::complex<double>) {
   using T = TestType;

@@ -378,7 +378,8 @@ TEST_CASE("Refinement by a high plane, or by A itself, takes A's memory once") {
       if (!grid->is_member()) continue;
       release_scratch(*grid);
       CAPTURE(grid->rows(), grid->cols(), by_plane);
-      CHECK(said.operators == backend->bytes_in_use() - before);
+      CHECK(said.operators >= backend->bytes_in_use() - before);
+      CHECK(said.operators == solve_bytes(Solver::cgls, *A, 3).operators);
     }
   }
 }
