@@ -102,7 +102,7 @@ def mdd_files(folder, iterations=30):
     samples, _, virtual = data.shape
     A = MPIMDC(G, nt=samples, nv=virtual, nfreq=len(kernel), twosided=False, fftengine="scipy", prescaled=True)
     d = distributed(data, data.size, Partition.BROADCAST)
-    zero = np.zeros(samples * kernel.shape[2] * virtual, np.float32)
+    zero = np.zeros(samples * kernel.shape[2] * virtual, np.complex64)
     time_solves(lambda: cgls(A, d, x0=distributed(zero, zero.size, Partition.BROADCAST), niter=int(iterations), tol=0)[-1])
 
 
