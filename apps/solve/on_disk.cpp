@@ -11,6 +11,7 @@
 #include "command_line/limits.hpp"
 #include "command_line/memory_limit.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/solve/spectrum.hpp"
 
 namespace gridlops::program {
 
@@ -23,6 +24,14 @@ bool may_be_on_disk(const SolveTask& task) {
   return !task.compressed && arguments.product.device == "cpu" && arguments.precondition == "none" &&
          !arguments.verify_matrix &&
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
+}
+
+/// The most columns of a product: of a batch, or of a sketch.
+Index most_columns(const SolveTask& task) {
+  const Index of_solver =
+      largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+  if (!task.arguments.probable_sigma_min) return of_solver;
+  return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
 }
 
 /// What others take after the plan is made, about: libraries and texts, and MPI, which has two copies of what
@@ -46,7 +55,7 @@ Index bytes_on_disk(const SolveTask& task) {
 }  // namespace
 
 StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col) {
-  const Index columns = largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+  const Index columns = most_columns(task);
   return with_scalar_type(task.shape.type, [&]<Scalar T>() {
     return streamed_sizes<T>(task.shape.rows, task.shape.cols, columns, task.grid->shape(), row, col,
                              task.memory_of_tiles);
