@@ -69,7 +69,7 @@ def check_choice(suite, scratch, exact):
     solve(suite, scratch, "--memory", memory, "--grid", "2x1", "--iterations", 5, "--checkpoint", saved, ranks=2, status=3)
     solve(suite, scratch, "--memory", memory, "--restart", saved, ranks=2)
     suite.check((suite.folder / "X.npy").read_bytes() == undisturbed, "a restart has other bits")
-    run = solve(suite, scratch, "--memory", memory, "--grid", "2x1", "--dry-run", ranks=2)
+    run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", "2x1", "--dry-run", ranks=2)
     suite.check(re.search(r"on disks: [\d.]+ MiB, read once an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
     run = suite.run("plan", "--matrix-size", "1000000x200000", "--rhs", 64, "--ranks", "16", "--memory-per-rank", "8G", "--disk-rate", "500M", "--json", suite.folder / "P.json")
     suite.succeeded(run)

@@ -57,7 +57,7 @@ def test_memory():
 
 def test_refusals(folder):
     grid = grids()[0]
-    A = gl.Matrix(grid, grid.matrix_layout(90, 70)).fill(lambda i, j: i + j)
+    A = gl.Matrix(grid, grid.matrix_layout(*SHAPE)).fill(lambda i, j: i + j)
     expect_error(gl.OutputError, lambda: gl.stream_matrix(A, scratch=folder / "none", memory=0), "cannot make a file there")
     expect_error(gl.UsageError, lambda: gl.stream_matrix(A, memory=-1), "the memory cannot be -1 bytes")
     expect_error(gl.UsageError, lambda: gl.matrix_mult(A, "stationary-a", storage="disk"), "stream_matrix")
