@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -242,21 +243,30 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
     }
     file->finish();
   });
-  std::array<double, 1> seconds{};
   attempt(comm, [&] {
-    const auto begin = std::chrono::steady_clock::now();
     std::vector<Index> offsets;
     for (Index k = 0; k < slabs; ++k) offsets.push_back(k * slab);
     reader = std::make_unique<ReadAhead>(*file, ReadAhead::Ring{aligned(), slots, slab, std::move(offsets)},
                                          [](Index, const std::byte*) {});
-    for (Index k = 0; k < slabs; ++k) {
-      reader->get(k);
-      reader->release_before(k + 1);
-      keep_alive();
-    }
-    seconds[0] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   });
-  comm.all_reduce(seconds, ReduceOp::max);
+  // The best of some passes, because a disturbed pass shows no limit, and the first follows what was written.
+  constexpr int passes = 4;
+  std::array<double, 1> seconds{std::numeric_limits<double>::infinity()};
+  for (int pass = 0; pass < passes; ++pass) {
+    std::array<double, 1> of_pass{};
+    attempt(comm, [&] {
+      const auto begin = std::chrono::steady_clock::now();
+      reader->begin_pass();
+      for (Index k = 0; k < slabs; ++k) {
+        reader->get(k);
+        reader->release_before(k + 1);
+        keep_alive();
+      }
+      of_pass[0] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    });
+    comm.all_reduce(of_pass, ReduceOp::max);
+    seconds[0] = std::min(seconds[0], of_pass[0]);
+  }
   return {static_cast<double>(slabs * slab) * comm.size() / seconds[0]};
 }
 
