@@ -116,7 +116,7 @@ def check_refusals(suite, scratch):
 
 
 def test(suite, full):
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:  # no file system in memory
+    with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
         exact = make(suite)
         check_solution(suite, scratch, exact)
         check_choice(suite, scratch, exact)

@@ -283,7 +283,7 @@ def large_problem(tools, *options):
 def on_disk(fault, status, *patterns, checks="entry"):
     """A on disks, of which each rank keeps as little in memory as it can. `fault` gets a chance."""
     def case(jobs):
-        with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:
+        with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
             streamed = large_problem(jobs.tools, "--storage", "disk", "--scratch", scratch, *SAVING)
 
             def run(memory, *options, **more):

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Matrices on disks from Python, against NumPy."""
+import sys
+from pathlib import Path
+
 import numpy as np
 from ranks import COMM, expect_error, grids, on_root
 
 import gridlops as gl
 
-DISK = "/var/tmp"  # no file system in memory
+sys.path.append(str(Path(__file__).resolve().parents[1] / "apps"))
+import program  # noqa: E402  (found by the line before)
+
+DISK = program.disk()
 SHAPE = (1801, 1203)  # of which ranks that keep little in memory read some slabs
 
 

@@ -28,8 +28,15 @@ namespace {
 constexpr Index m = 1801, n = 1203;
 constexpr Index few = 0, some = Index{5} << 20, all = Index{1} << 40;
 
-/// No file system in memory.
-constexpr const char* disk = "/var/tmp";
+/// A directory that is not in memory.
+const std::string disk = [] {
+  for (const char* const directory : {"/var/tmp", ".", "/tmp"}) {
+    struct statfs system {};
+    const bool is_on_disk = statfs(directory, &system) == 0 && system.f_type != TMPFS_MAGIC;
+    if (is_on_disk && access(directory, W_OK) == 0) return std::filesystem::canonical(directory).string();
+  }
+  return std::string("/var/tmp");
+}();
 
 bool is_on_host(const GridPtr& grid) { return grid->backend()->memory_space() == MemorySpace::host; }
 
