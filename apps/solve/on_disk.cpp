@@ -39,7 +39,7 @@ Index most_columns(const SolveTask& task) {
 Index taken_by_others(const SolveTask& task) {
   constexpr Index texts = Index{6} << 20;
   const ProcessGrid& grid = *task.grid;
-  const Index columns = largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+  const Index columns = most_columns(task);
   const Index models = grid.rows() > 1 ? 2 * task.shape.cols / grid.cols() : 0;
   const Index data = grid.cols() > 1 ? task.shape.rows / grid.rows() : 0;
   return texts + 2 * std::max(models, data) * columns * size_of(task.shape.type);

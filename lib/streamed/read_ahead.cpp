@@ -14,7 +14,7 @@ namespace gridlops {
 
 namespace {
 
-/// A disk answers several requests of this length at its full rate: docs/performance-notes.md.
+/// With so many requests of this length at a time, products read at a disk's rate: docs/performance-notes.md.
 constexpr Index piece_bytes = Index{4} << 20;
 constexpr int threads = 4;
 

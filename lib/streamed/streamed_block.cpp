@@ -160,6 +160,7 @@ bool StreamedBlock<T>::take_kept(Index memory) {
 
 template <Scalar T>
 void StreamedBlock<T>::take_memory() {
+  memory_ = {};  // first, so that there are never two
   memory_ = Buffer<std::byte>(backend_, slabs_.bytes_in_memory());
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
   constexpr auto block = static_cast<std::uintptr_t>(TileFile::block);
@@ -191,9 +192,11 @@ void StreamedBlock<T>::store(Source& source) {
     const Index first = order_.strip_rows(strips.begin).begin;
     const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
     const MatrixView<const T> part = source.read(rows, cols);
-    const AtWork at_work;
-    norm_ = std::hypot(norm_, norm_of(part));
-    store_tiles(part, strips, cols);
+    {
+      const AtWork at_work;
+      norm_ = std::hypot(norm_, norm_of(part));
+      store_tiles(part, strips, cols);
+    }
     keep_alive();
   };
   const Index all = order_.cols();
