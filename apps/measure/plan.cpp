@@ -56,10 +56,28 @@ struct Plan {
   double all_seconds = 0;  ///< of all iterations of all batches
 };
 
-/// The bytes of the rank that needs most. The first rank has the largest part of everything but of a
-/// compressed matrix. tiles: what a rank keeps of a matrix on disks.
+/// What a rank has of a matrix on disks, if this much of it is to be in memory.
 template <Scalar T>
-Index memory_of(const PlanArguments& arguments, const Plan& plan, const StreamedSizes& tiles) {
+StreamedSizes sizes_on_disk(const PlanArguments& arguments, const Plan& plan, int row, int col,
+                            Index memory) {
+  const Index columns = plan.iteration.shape.nrhs;
+  return arguments.compressed ? arguments.compressed->sizes_on_disk(plan.grid, row, col, columns, memory)
+                              : streamed_sizes<T>(arguments.shape.rows, arguments.shape.cols, columns,
+                                                  plan.grid, row, col, memory);
+}
+
+/// Calls work(row, col) for the ranks of which one needs most. The first has the largest part of everything
+/// but of a compressed matrix.
+template <class Work>
+void for_each_full_rank(const PlanArguments& arguments, GridShape grid, Work&& work) {
+  if (!arguments.compressed) grid = {1, 1};
+  for (int row = 0; row < grid.rows; ++row)
+    for (int col = 0; col < grid.cols; ++col) work(row, col);
+}
+
+/// memory: of a matrix on disks, what is to be in memory.
+template <Scalar T>
+PlannedSolve planned_solve(const PlanArguments& arguments, const Plan& plan, Index memory) {
   const PlannedIteration& iteration = plan.iteration;
   // This grid has no ranks here, so it takes no memory.
   const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
@@ -77,15 +95,27 @@ Index memory_of(const PlanArguments& arguments, const Plan& plan, const Streamed
                                                                                          : product->range(),
                      .domain = product->domain(),
                      .storage = iteration.storage};
-  if (on_disk) solve.tile_bytes = [&](int, int) { return tiles.memory + tiles.workspace; };
-  if (!arguments.compressed) return memory_of_rank(solve, 0, 0);
   const Index columns = largest_batch(Partition::with_sizes({arguments.shape.nrhs}), plan.batch);
-  solve.tile_bytes = [&](int row, int col) {
-    return arguments.compressed->bytes_of_rank(plan.grid, row, col, columns);
-  };
+  if (on_disk) {
+    solve.tile_bytes = [&arguments, &plan, memory](int row, int col) {
+      const StreamedSizes sizes = sizes_on_disk<T>(arguments, plan, row, col, memory);
+      return sizes.memory + sizes.workspace;
+    };
+  } else if (arguments.compressed) {
+    solve.tile_bytes = [&arguments, &plan, columns](int row, int col) {
+      return arguments.compressed->bytes_of_rank(plan.grid, row, col, columns);
+    };
+  }
+  return solve;
+}
+
+/// The bytes of the rank that needs most.
+template <Scalar T>
+Index memory_of(const PlanArguments& arguments, const Plan& plan, Index memory = 0) {
+  const PlannedSolve solve = planned_solve<T>(arguments, plan, memory);
   Index most = 0;
-  for (int row = 0; row < plan.grid.rows; ++row)
-    for (int col = 0; col < plan.grid.cols; ++col) most = std::max(most, memory_of_rank(solve, row, col));
+  for_each_full_rank(arguments, plan.grid,
+                     [&](int row, int col) { most = std::max(most, memory_of_rank(solve, row, col)); });
   return most;
 }
 
@@ -95,19 +125,22 @@ double cost_of(const PlanArguments& arguments, const Plan& plan) {
                               : plan.all_seconds;
 }
 
-/// Puts A of a plan on disks: a rank keeps of it what the rest of its memory leaves. An iteration takes as
-/// long as the disk or as the cores need, whichever is longer.
+/// Puts A of a plan on disks: all ranks keep as much of it as the rest of the fullest one's memory leaves. An
+/// iteration takes as long as the disk or as the cores need, whichever is longer.
 template <Scalar T>
 void put_on_disk(const PlanArguments& arguments, Plan& plan) {
-  const ProductShape& shape = arguments.shape;
-  const auto sizes = [&](Index memory) {
-    return streamed_sizes<T>(shape.rows, shape.cols, plan.iteration.shape.nrhs, plan.grid, 0, 0, memory);
+  const auto sizes = [&](int row, int col, Index memory) {
+    return sizes_on_disk<T>(arguments, plan, row, col, memory);
   };
-  const StreamedSizes least = sizes(0);
-  const Index beside = memory_of<T>(arguments, plan, least) - least.memory;
-  const StreamedSizes tiles = sizes(std::max<Index>(arguments.memory_per_rank - beside, 0));
-  plan.memory = beside + tiles.memory;
-  plan.disk = tiles.disk;
+  const PlannedSolve least = planned_solve<T>(arguments, plan, 0);
+  Index room = std::numeric_limits<Index>::max();
+  for_each_full_rank(arguments, plan.grid, [&](int row, int col) {
+    const Index beside = memory_of_rank(least, row, col) - sizes(row, col, 0).memory;
+    room = std::min(room, std::max<Index>(arguments.memory_per_rank - beside, 0));
+  });
+  plan.memory = memory_of<T>(arguments, plan, room);
+  for_each_full_rank(arguments, plan.grid,
+                     [&](int row, int col) { plan.disk = std::max(plan.disk, sizes(row, col, room).disk); });
   const Index read = plan.iteration.one_pass ? tiles.disk : 2 * tiles.disk;
   plan.seconds = std::max(plan.seconds, static_cast<double>(read) / static_cast<double>(arguments.disk_rate));
 }
@@ -124,7 +157,7 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
                                       : iteration_seconds(plan.iteration, grid, machine);
   with_scalar_type(shape.type, [&]<Scalar T>() {
     if (plan.iteration.storage == Storage::disk) return put_on_disk<T>(arguments, plan);
-    plan.memory = memory_of<T>(arguments, plan, {});
+    plan.memory = memory_of<T>(arguments, plan);
   });
   plan.all_seconds =
       plan.seconds *
@@ -169,17 +202,18 @@ std::optional<Plan> plan_in_place(const PlanArguments& arguments, const MachineM
   }
 }
 
-/// The same, with A on disks where there are some and that is faster than fewer columns at a time.
+/// The same, with A on disks where there are some and that is faster than fewer columns at a time; of a
+/// compressed A, for which no model says so, if no column fits.
 std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
                              std::optional<GridShape> grid) {
   const std::optional<Plan> plan = plan_in_place(arguments, machine, ranks, grid);
   const Algorithm asked = arguments.asked.algorithm;
-  const bool may_be_on_disk = arguments.disk_rate > 0 && !arguments.compressed && arguments.asked.on_host &&
+  const bool may_be_on_disk = arguments.disk_rate > 0 && arguments.asked.on_host &&
                               (asked == Algorithm::automatic || asked == Algorithm::stationary_a);
-  if (!may_be_on_disk || (plan && plan->batch == arguments.shape.nrhs)) return plan;
+  if (!may_be_on_disk || (plan && (arguments.compressed || plan->batch == arguments.shape.nrhs))) return plan;
   PlanArguments on_disk = arguments;
   on_disk.asked.storage = Storage::disk;
-  if (!arguments.one_pass_is_given) on_disk.asked.one_pass.reset();
+  if (!arguments.one_pass_is_given && !arguments.compressed) on_disk.asked.one_pass.reset();
   const std::optional<Plan> streamed = plan_in_place(on_disk, machine, ranks, grid);
   return streamed && (!plan || streamed->all_seconds < plan->all_seconds) ? streamed : plan;
 }
@@ -204,7 +238,8 @@ PlannedTraffic traffic_of(const Plan& plan) {
 
 bool is_of_compressed(const Plan& plan) { return std::isnan(plan.seconds); }
 std::string_view storage_of(const Plan& plan) {
-  return is_of_compressed(plan) ? "tiles" : name_of(plan.iteration.storage);
+  const bool in_tiles = is_of_compressed(plan) && plan.iteration.storage != Storage::disk;
+  return in_tiles ? "tiles" : name_of(plan.iteration.storage);
 }
 
 Json json_of(const Plan& plan, const PlannedTraffic& traffic) {

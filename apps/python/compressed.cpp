@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -30,7 +31,8 @@ py::dict dict_of(const CompressionReport& report) {
   return result;
 }
 
-/// The operator that make() returns, and its report.
+/// The operator that make() returns, its report, and what it has read on this rank: bytes, and seconds that
+/// it waited.
 template <Scalar T, class Make>
 py::tuple made_unlocked(Make&& make) {
   CompressedMatrixPtr<T> made;
@@ -38,7 +40,9 @@ py::tuple made_unlocked(Make&& make) {
     const py::gil_scoped_release release;
     made = make();
   }
-  return py::make_tuple(Operator<T>{made}, dict_of(made->report()));
+  return py::make_tuple(Operator<T>{made}, dict_of(made->report()), py::cpp_function([made] {
+                          return py::make_tuple(made->bytes_read(), made->seconds_waited());
+                        }));
 }
 
 template <Scalar T>
@@ -52,13 +56,16 @@ void bind_compressed(py::module_ native) {
                  return compress<T>(grid, name, read_matrix_header(comm, name), options_of(asked));
                });
              });
-  native.def("read_compressed",
-             [](const GridPtr& grid, const std::string& directory, std::pair<Index, Index> shape) {
-               return made_unlocked<T>([&] {
-                 return read_compressed<T>(
-                     grid, directory, {.type = scalar_type_of<T>, .rows = shape.first, .cols = shape.second});
-               });
-             });
+  native.def("read_compressed", [](const GridPtr& grid, const std::string& directory,
+                                   std::pair<Index, Index> shape, std::optional<Index> memory,
+                                   const std::string& scratch) {
+    std::optional<StreamOptions> on_disk;
+    if (memory) on_disk = {.scratch = scratch, .memory = *memory};
+    return made_unlocked<T>([&] {
+      return read_compressed<T>(
+          grid, directory, {.type = scalar_type_of<T>, .rows = shape.first, .cols = shape.second}, on_disk);
+    });
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "command_line/console.hpp"
@@ -21,7 +22,7 @@ namespace {
 bool may_be_on_disk(const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
   const Algorithm algorithm = arguments.product.algorithm;
-  return !task.compressed && arguments.product.device == "cpu" && arguments.precondition == "none" &&
+  return arguments.certify.empty() && arguments.product.device == "cpu" && arguments.precondition == "none" &&
          !arguments.verify_matrix &&
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
 }
@@ -42,7 +43,34 @@ Index taken_by_others(const SolveTask& task) {
   const Index columns = most_columns(task);
   const Index models = grid.rows() > 1 ? 2 * task.shape.cols / grid.cols() : 0;
   const Index data = grid.cols() > 1 ? task.shape.rows / grid.rows() : 0;
-  return texts + 2 * std::max(models, data) * columns * size_of(task.shape.type);
+  // Tables of all tiles, and the shapes of this rank's, while it reads them.
+  const Index tiles = task.compressed ? task.compressed->report().tiles : 0;
+  const Index tables = 128 * tiles + 256 * tiles / grid.shape().size();
+  return texts + tables + 2 * std::max(models, data) * columns * size_of(task.shape.type);
+}
+
+/// Calls work(row, col) for the ranks of which one takes most. The first has the largest part of everything
+/// but of a compressed matrix.
+template <class Work>
+void for_each_full_rank(const SolveTask& task, Work&& work) {
+  const GridShape grid = task.compressed ? task.grid->shape() : GridShape{1, 1};
+  for (int row = 0; row < grid.rows; ++row)
+    for (int col = 0; col < grid.cols; ++col) work(row, col);
+}
+
+Index most_memory(const SolveTask& task, const PlannedSolve& plan) {
+  Index most = 0;
+  for_each_full_rank(task, [&](int row, int col) { most = std::max(most, memory_of_rank(plan, row, col)); });
+  return most;
+}
+
+/// What a rank may keep of A, which has the least now, in this memory besides.
+Index room_for_tiles(const SolveTask& task, const PlannedSolve& plan, Index memory) {
+  Index room = std::numeric_limits<Index>::max();
+  for_each_full_rank(task, [&](int row, int col) {
+    room = std::min(room, memory - memory_of_rank(plan, row, col) + streamed_sizes_of(task, row, col).memory);
+  });
+  return std::max<Index>(room, 0);
 }
 
 Index bytes_on_disk(const SolveTask& task) {
@@ -56,6 +84,8 @@ Index bytes_on_disk(const SolveTask& task) {
 
 StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col) {
   const Index columns = most_columns(task);
+  if (task.compressed)
+    return task.compressed->sizes_on_disk(task.grid->shape(), row, col, columns, task.memory_of_tiles);
   return with_scalar_type(task.shape.type, [&]<Scalar T>() {
     return streamed_sizes<T>(task.shape.rows, task.shape.cols, columns, task.grid->shape(), row, col,
                              task.memory_of_tiles);
@@ -69,20 +99,21 @@ void find_room(Communicator& world, SolveTask& task,
   if (is_asked && !may_be_on_disk(task))
     throw UsageError(
         "--storage disk is for matrices in files, on --device cpu, by --algorithm stationary-a, without "
-        "--precondition and --verify-matrix");
-  const bool may_choose = !arguments.storage && may_be_on_disk(task) && task.saved.empty();
+        "--precondition and --verify-matrix, and not with --certify");
+  // A restart has A where its run had it, unless that changes no bit.
+  const bool may_choose =
+      !arguments.storage && may_be_on_disk(task) && (task.saved.empty() || task.compressed);
   if (!is_asked && !may_choose && arguments.memory == 0) return;
   std::array<Index, 1> before{resident_bytes()};
   world.all_reduce(before, ReduceOp::max);
   const Index limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world);
-  // The first rank has the largest part of everything.
   const auto most_of = [&](Index value) {  // ranks may have other tiles
     std::array<Index, 1> most{value};
     world.all_reduce(most, ReduceOp::max);
     return most[0];
   };
   const auto needed = [&] {
-    return most_of(before[0] + taken_by_others(task) + memory_of_rank(plan_of(task), 0, 0));
+    return most_of(before[0] + taken_by_others(task) + most_memory(task, plan_of(task)));
   };
   if (!is_asked) {
     const Index all = needed();
@@ -98,13 +129,14 @@ void find_room(Communicator& world, SolveTask& task,
     task.asks_for(Storage::disk);
   }
   task.memory_of_tiles = 0;
-  const Index least = needed(), room = limit - least + most_of(streamed_sizes_of(task, 0, 0).memory);
+  const Index least = needed();
   if (least > limit && arguments.memory > 0)
     throw UsageError(
         fmt::format("--memory is {}, but a rank takes at least {} with A on a disk: more ranks, or a "
                     "smaller --batch, take less",
                     bytes_text(limit), bytes_text(least)));
-  task.memory_of_tiles = std::max<Index>(room, 0);
+  const Index beside = before[0] + taken_by_others(task);
+  task.memory_of_tiles = -most_of(-room_for_tiles(task, plan_of(task), limit - beside));
 }
 
 DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task) {
@@ -123,6 +155,11 @@ std::string disk_text(Communicator& world, const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
   const std::string& place = arguments.tiles.empty() ? arguments.scratch : arguments.tiles;
   const DiskRate rate = measure_disk(world, place, std::min(most, on_disk));
+  if (task.compressed)
+    return fmt::format(
+        "on disks: {}, read twice an iteration; the disks deliver {}/s (measured), so that takes {}\n",
+        bytes_text(on_disk), bytes_text(static_cast<Index>(rate.bytes_per_second)),
+        duration_text(2 * static_cast<double>(on_disk) / rate.bytes_per_second));
   const auto seconds = [&](bool one_pass) {
     PlannedIteration iteration = task.iteration;
     iteration.one_pass = one_pass;

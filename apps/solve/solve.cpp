@@ -37,7 +37,9 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
   return matrix_mult(task.iteration.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
-                      .storage = is_on_disk(task) ? Storage::packed : task.iteration.storage});
+                      .storage = !is_on_disk(task) ? task.iteration.storage
+                                 : task.compressed ? Storage::columns
+                                                   : Storage::packed});
 }
 
 /// The product. For a Hermitian A, whose data are models, too, it redistributes to the layout of models.
@@ -92,9 +94,9 @@ PlannedSolve plan_of(const SolveTask& task) {
           !task.arguments.variances.empty(),
           task.arguments.options.guard > 0,
           layout,
-          task.compressed    ? std::function<Index(int, int)>(compressed_at)
-          : is_on_disk(task) ? std::function<Index(int, int)>(streamed_at)
-                             : std::function<Index(int, int)>(),
+          is_on_disk(task)  ? std::function<Index(int, int)>(streamed_at)
+          : task.compressed ? std::function<Index(int, int)>(compressed_at)
+                            : std::function<Index(int, int)>(),
           product->range(),
           op->range(),
           op->domain(),
@@ -256,7 +258,7 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
   if (task.X0)
     text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
   const std::string file = file_of_elements(task);
-  if (is_on_disk(task))
+  if (is_on_disk(task) && !file.empty())
     return text.empty() ? fmt::format("; NaN or infinity are in {}, or numbers left their range", file)
                         : text;
   return file.empty() ? text
@@ -272,8 +274,14 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   ErrorBoundOptions known{.is_definite = row_of(arguments.solver).problem == ProblemKind::hermitian};
   CompressedMatrixPtr<T> compressed;
   Solved solved;
+  const StreamOptions on_disk{.scratch = arguments.scratch,
+                              .memory = task.memory_of_tiles,
+                              .column_stable = arguments.options.column_stable,
+                              .tiles = arguments.tiles};
   if (task.compressed) {
-    product = compressed = read_compressed<T>(grid, arguments.product.matrix, task.A);
+    product = compressed =
+        read_compressed<T>(grid, arguments.product.matrix, task.A,
+                           is_on_disk(task) ? std::optional<StreamOptions>(on_disk) : std::nullopt);
     solved.compressed = CompressedSolve{.matrix = compressed->report()};
     known.frobenius_norm = (1 + compressed->report().error) * compressed->report().norm;
     measured.read_seconds += clock.lap();
@@ -281,12 +289,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   const std::string file = file_of_elements(task);
   const bool certifies = compressed && !file.empty();
   StreamedMatrixPtr<T> streamed;
-  if (is_on_disk(task)) {
-    product = streamed = stream_matrix<T>(grid, file, task.elements,
-                                          {.scratch = arguments.scratch,
-                                           .memory = task.memory_of_tiles,
-                                           .column_stable = arguments.options.column_stable,
-                                           .tiles = arguments.tiles});
+  if (is_on_disk(task) && !compressed) {
+    product = streamed = stream_matrix<T>(grid, file, task.elements, on_disk);
     known.frobenius_norm = streamed->frobenius_norm();
     measured.read_seconds += clock.lap();
   } else if (!file.empty()) {
@@ -340,7 +344,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (arguments.verify_matrix)
     require_same_matrix(file, *grid, layout_of_matrix(task), hash == block_hash(*plain));
   measured.predicted_part_seconds = times->median();
-  if (streamed) solved.disk = disk_use(*grid, streamed->bytes_read(), streamed->seconds_waited(), task);
+  if (is_on_disk(task))
+    solved.disk = disk_use(*grid, streamed ? streamed->bytes_read() : compressed->bytes_read(),
+                           streamed ? streamed->seconds_waited() : compressed->seconds_waited(), task);
   if (certifies) {
     measured.planned_bytes = certified_bytes(task, *planned_product<T>(task)).back();
   } else {

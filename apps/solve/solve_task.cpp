@@ -68,13 +68,15 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
 
 /// Throws UsageError if the arguments ask for what needs the elements of a matrix, which is compressed.
 void require_plain(const SolveArguments& arguments) {
-  const bool has_elements = !arguments.certify.empty();
+  const bool has_elements = !arguments.certify.empty(),
+             is_stored_otherwise = arguments.storage.value_or(Storage::disk) != Storage::disk;
   const char* option = arguments.precondition != "none"                      ? "--precondition"
                        : arguments.verify_matrix && !has_elements            ? "--verify-matrix"
                        : arguments.options.column_stable                     ? "--column-stable"
                        : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
                        : arguments.one_pass.value_or(false)                  ? "--one-pass"
-                       : arguments.storage && !has_elements                  ? "--storage"
+                       : is_stored_otherwise && !has_elements                ? "--storage"
+                       : !arguments.tiles.empty()                            ? "--tiles"
                                                                              : nullptr;
   if (option != nullptr)
     throw UsageError(fmt::format("{} is compressed, and {} is for matrices whose elements are there",
@@ -238,7 +240,8 @@ IterationRequest request_of(const SolveArguments& arguments, bool is_compressed)
           .one_pass = is_compressed ? false
                       : has_passes  ? arguments.one_pass
                                     : std::nullopt,
-          .storage = is_compressed && arguments.certify.empty() ? Storage::columns : arguments.storage,
+          .storage = is_compressed && arguments.certify.empty() ? arguments.storage.value_or(Storage::columns)
+                                                                : arguments.storage,
           .panel = arguments.product.panel,
           .batch = arguments.options.batch,
           .on_host = arguments.product.device == "cpu"};

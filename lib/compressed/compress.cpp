@@ -234,7 +234,9 @@ Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const La
 template <Scalar T>
 CompressedMatrixPtr<T> operator_of(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                    Compression made) {
-  return make_compressed<T>(grid, layout, std::move(made.tiles), made.power, made.report);
+  return make_compressed<T>(
+      grid, layout, [&] { return CompressedBlock<T>(grid->backend(), std::move(made.tiles)); }, made.power,
+      made.report);
 }
 
 void check_file(const std::shared_ptr<const ProcessGrid>& grid, const std::string& name,

@@ -2,12 +2,14 @@
 #include "compressed/compressed_block.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "comm/scratch.hpp"
 #include "gridlops/base/trace.hpp"
+#include "gridlops/comm/mpi.hpp"
 #include "local/arrays/array_kernels.hpp"
 
 namespace gridlops {
@@ -34,7 +36,8 @@ std::vector<Index> inverse(const std::vector<Index>& order) {
 }  // namespace
 
 template <Scalar T>
-CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock block)
+CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock block,
+                                    const FetchFactors& fetch, const StreamOptions* on_disk)
     : backend_(std::move(backend)) {
   set_up(rows_, block.rows);
   set_up(cols_, block.cols);
@@ -50,8 +53,12 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
   }
   rows_.from_other = uploaded(from_cols);
   cols_.from_other = uploaded(from_rows);
-  fill(rows_, block, true);
-  fill(cols_, block, false);
+  place_lines(block, on_disk);
+  take_parts(on_disk);
+  fill(true, block, fetch);
+  fill(false, block, fetch);
+  parts_->finish();
+  parts_->start_reading();
 }
 
 /// The vectors of a side follow each other line by line, there precision by precision, and other line by
@@ -71,7 +78,7 @@ typename CompressedBlock<T>::Places CompressedBlock<T>::number_vectors(Side& sid
         first[at(i * count_of(block.cols) + j)][p] = next;
         next += block.tile(i, j).ranks[p];
       }
-      line.factors[p] = {nullptr, line.range.size, next - before, static_cast<Precision>(p)};
+      line.factors[p].shape = {nullptr, line.range.size, next - before, static_cast<Precision>(p)};
       elements_ += line.range.size * (next - before);
       next = NarrowMatrix<T>::aligned(next);
     }
@@ -99,71 +106,132 @@ void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
   side.place = uploaded(inverse(lines.order));
 }
 
-/// Moves the vectors, and the dense tiles if by rows, into memory of the backend, line by line: what host
-/// memory they took is free before the next line takes its own.
+/// Says where each line, and what it has, begins in its part.
 template <Scalar T>
-void CompressedBlock<T>::fill(Side& side, TiledBlock& block, bool by_rows) {
-  const auto for_each_tile = [&](Index l, auto&& work) {
-    for (Index other = 0; other < count_of(by_rows ? block.cols : block.rows); ++other)
-      work(other, by_rows ? block.tile(l, other) : block.tile(other, l));
+void CompressedBlock<T>::place_lines(TiledBlock& block, const StreamOptions* on_disk) {
+  std::array<std::vector<Index>, 2> bytes;  // of columns and of rows
+  const auto place = [](Stored& stored, Index& next) {
+    stored.begin = next;
+    next += aligned(stored.shape.bytes());
   };
-  std::vector<Index> ends;
-  Index end = 0;
-  for (Index l = 0; l < std::ssize(side.lines); ++l) {
-    for (const NarrowMatrix<T>& factor : side.lines[at(l)].factors) end += aligned(factor.bytes());
-    if (by_rows)
-      for_each_tile(l, [&](Index, const StoredTile& tile) { end += tile.dense ? aligned(tile.bytes()) : 0; });
-    ends.push_back(end);
-  }
-  side.memory = Buffer<std::byte>(backend_, end);
-  const Kernels<T>& kernels = backend_->template kernels<T>();
-  std::byte* to = side.memory.data();
-  for (Index l = 0; l < std::ssize(side.lines); ++l) {
-    Line& line = side.lines[at(l)];
-    // In host memory first: the backend's may be elsewhere.
-    std::vector<std::byte> arranged(at(ends[at(l)] - (l == 0 ? 0 : ends[at(l - 1)])));
-    Index next = 0;
-    const auto put = [&](std::vector<std::byte>& stored, const NarrowMatrix<T>& of, Index count,
-                         Index first) {
-      put_narrow<T>({stored.data(), of.rows, count, of.precision}, kernels.narrow_strip(of.rows), first,
-                    of.cols, arranged.data() + next);
-      stored = {};
-    };
-    for (std::size_t p = 0; p < precisions; ++p) {
-      NarrowMatrix<T>& factor = line.factors[p];
-      factor.data = to + next;
-      Index first = 0;
-      for_each_tile(l, [&](Index, StoredTile& tile) {
-        if (tile.dense) return;
-        put((by_rows ? tile.U : tile.V)[p], factor, tile.ranks[p], first);
-        first += tile.ranks[p];
-      });
-      next += aligned(factor.bytes());
-    }
-    if (by_rows) {
-      for_each_tile(l, [&](Index j, StoredTile& tile) {
-        if (!tile.dense) return;
-        const NarrowMatrix<T> dense{to + next, tile.rows, tile.cols, *tile.dense};
-        put(tile.U[static_cast<std::size_t>(*tile.dense)], dense, tile.cols, 0);
-        next += aligned(dense.bytes());
+  for (const bool by_rows : {false, true}) {
+    for (Index l = 0; l < std::ssize((by_rows ? rows_ : cols_).lines); ++l) {
+      Line& line = (by_rows ? rows_ : cols_).lines[at(l)];
+      for (Stored& factor : line.factors) place(factor, line.bytes);
+      for (Index j = 0; by_rows && j < count_of(block.cols); ++j) {
+        const StoredTile& tile = block.tile(l, j);
+        if (!tile.dense) continue;
+        place(line.dense.emplace_back(DenseTile{j, {0, {nullptr, tile.rows, tile.cols, *tile.dense}}}).tile,
+              line.bytes);
         elements_ += tile.rows * tile.cols;
-        line.dense.emplace_back(j, dense);
-        cols_.lines[at(j)].dense.emplace_back(l, dense);
-      });
+      }
+      bytes[by_rows ? 1 : 0].push_back(line.bytes);
     }
-    backend_->upload(arranged.data(), to, next);
-    to += next;
+  }
+  plan_ =
+      LinePlan(bytes[0], bytes[1], on_disk == nullptr ? std::nullopt : std::optional<Index>(on_disk->memory));
+  for (const bool by_rows : {false, true}) {
+    for (const Range part : by_rows ? plan_.rows : plan_.cols) {
+      Index next = 0;
+      for (Index l = part.begin; l < part.end(); ++l) {
+        Line& line = (by_rows ? rows_ : cols_).lines[at(l)];
+        line.begin = next;
+        for (Stored& factor : line.factors) factor.begin += next;
+        for (DenseTile& dense : line.dense) dense.tile.begin += next;
+        next += line.bytes;
+      }
+    }
+  }
+  for (Index l = 0; l < std::ssize(rows_.lines); ++l)
+    for (const DenseTile& dense : rows_.lines[at(l)].dense)
+      cols_.lines[at(dense.other)].dense.push_back({l, dense.tile});
+}
+
+/// Takes memory, and room on the disk.
+template <Scalar T>
+void CompressedBlock<T>::take_parts(const StreamOptions* on_disk) {
+  // The lines of each part, which are written one by one.
+  std::vector<std::vector<Range>> lines;
+  for (const bool by_rows : {false, true}) {
+    for (const Range part : by_rows ? plan_.rows : plan_.cols) {
+      std::vector<Range>& pieces = lines.emplace_back();
+      for (Index l = part.begin; l < part.end(); ++l) {
+        const Line& line = (by_rows ? rows_ : cols_).lines[at(l)];
+        pieces.push_back({line.begin, line.bytes});
+      }
+    }
+  }
+  StoredParts::Order forward{.parts = std::vector<Index>(lines.size()), .next = 1}, adjoint{.next = 0};
+  std::iota(forward.parts.begin(), forward.parts.end(), Index{0});
+  adjoint.parts = forward.parts;
+  std::rotate(adjoint.parts.begin(), adjoint.parts.begin() + std::ssize(plan_.cols), adjoint.parts.end());
+  parts_ =
+      std::make_unique<StoredParts>(backend_, plan_.parts, std::vector{forward, adjoint},
+                                    [lines = std::move(lines)](Index part, const StoredParts::UsePiece& use) {
+                                      for (const Range line : lines[at(part)]) use(line.begin, line.size);
+                                    });
+  const Index bytes = parts_->bytes_in_file(false);
+  if (bytes > 0) parts_->put_in(TileFile::nameless(on_disk->scratch, bytes));
+}
+
+/// Moves the vectors, and the dense tiles if by rows, into their parts, line by line: what memory a line took
+/// as tiles is free before the next one takes its own.
+template <Scalar T>
+void CompressedBlock<T>::fill(bool by_rows, TiledBlock& block, const FetchFactors& fetch) {
+  Side& side = by_rows ? rows_ : cols_;
+  const std::vector<Range>& parts = by_rows ? plan_.rows : plan_.cols;
+  const Index first_part = by_rows ? std::ssize(plan_.cols) : 0,
+              others = count_of(by_rows ? block.cols : block.rows);
+  const Kernels<T>& kernels = backend_->template kernels<T>();
+  std::vector<std::byte> arranged;  // in host memory: the backend's may be elsewhere
+  for (Index part = 0; part < std::ssize(parts); ++part) {
+    for (Index l = parts[at(part)].begin; l < parts[at(part)].end(); ++l) {
+      const Line& line = side.lines[at(l)];
+      arranged.assign(at(line.bytes), std::byte(0));
+      const auto put = [&](std::vector<std::byte>& stored, const Stored& in, Index count, Index first) {
+        put_narrow<T>({stored.data(), in.shape.rows, count, in.shape.precision},
+                      kernels.narrow_strip(in.shape.rows), first, in.shape.cols,
+                      arranged.data() + (in.begin - line.begin));
+        stored = {};
+      };
+      std::array<Index, precisions> first{};
+      auto dense = line.dense.begin();
+      for (Index other = 0; other < others; ++other) {
+        const Index i = by_rows ? l : other, j = by_rows ? other : l;
+        StoredTile& tile = block.tile(i, j);
+        if (fetch) fetch(i, j, by_rows, tile);
+        if (tile.dense) {
+          if (by_rows) put(tile.U[static_cast<std::size_t>(*tile.dense)], dense++->tile, tile.cols, 0);
+          continue;
+        }
+        for (std::size_t p = 0; p < precisions; ++p) {
+          put((by_rows ? tile.U : tile.V)[p], line.factors[p], tile.ranks[p], first[p]);
+          first[p] += tile.ranks[p];
+        }
+      }
+      parts_->write(first_part + part, line.begin, arranged.data(), line.bytes);
+      keep_alive();
+    }
   }
 }
 
 template <Scalar T>
-Index CompressedBlock<T>::bytes() const {
+Index CompressedBlock<T>::index_bytes() const {
   Index sum = 0;
-  for (const Side* side : {&rows_, &cols_}) {
+  for (const Side* side : {&rows_, &cols_})
     sum += Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
-    sum += side->memory.size();
-  }
   return sum;
+}
+
+template <Scalar T>
+Index CompressedBlock<T>::bytes() const {
+  const std::vector<Index>& parts = plan_.parts.bytes;
+  return index_bytes() + std::accumulate(parts.begin(), parts.end(), Index{0});
+}
+
+template <Scalar T>
+Index CompressedBlock<T>::kept_bytes() const {
+  return index_bytes() + plan_.parts.bytes_in_memory();
 }
 
 template <Scalar T>
@@ -182,10 +250,94 @@ void CompressedBlock<T>::move_rows(const Buffer<Index>& from, T alpha, MatrixVie
                                            {.x_rows = {0, X.rows}, .y_rows = rows, .rows = rows});
 }
 
+/// Y ← α op(A) X + β Y in two steps, each over the parts of one side. X and Y are in the order of the tiles.
+template <Scalar T>
+class CompressedBlock<T>::Product {
+ public:
+  Product(const CompressedBlock& A, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
+          double flops)
+      : A_(A),
+        kernels_(A.backend_->template kernels<T>()),
+        op_(op),
+        in_(op == Op::none ? A.cols_ : A.rows_),
+        out_(op == Op::none ? A.rows_ : A.cols_),
+        alpha_(alpha),
+        beta_(beta),
+        X_(X),
+        Y_(Y),
+        flops_(flops),
+        pass_(*A.parts_, op == Op::none ? 0 : 1) {}
+
+  /// T ← Vᴴ X, or T ← Uᴴ X, and then also with the dense tiles.
+  void multiply_in(MatrixView<T> of_in) {
+    for_each_part(in_, [&](const std::byte* part, Range lines, double flops) {
+      A_.backend_->for_each(lines.size, flops, [&](Index l) {
+        const Line& line = in_.lines[at(lines.begin + l)];
+        add_factors(Op::adjoint, T(1), line, part, X_.row_block(line.range), T(0),
+                    of_in.row_block(line.vectors));
+      });
+      if (op_ == Op::none) return;
+      // Column by column of tiles, so that each sum is one thread's.
+      A_.backend_->for_each(std::ssize(out_.lines), flops, [&](Index j) {
+        const Line& line = out_.lines[at(j)];
+        auto dense = std::partition_point(line.dense.begin(), line.dense.end(),
+                                          [&](const DenseTile& tile) { return tile.other < lines.begin; });
+        for (; dense != line.dense.end() && dense->other < lines.end(); ++dense)
+          add_dense(*dense, part, dense == line.dense.begin() ? beta_ : T(1), line);
+      });
+    });
+  }
+  /// Adds U T and the dense tiles, or V T.
+  void multiply_out(MatrixView<const T> of_out) {
+    for_each_part(out_, [&](const std::byte* part, Range lines, double flops) {
+      A_.backend_->for_each(lines.size, flops, [&](Index l) {
+        const Line& line = out_.lines[at(lines.begin + l)];
+        const bool has_dense_tiles = op_ != Op::none && !line.dense.empty();
+        add_factors(Op::none, alpha_, line, part, of_out.row_block(line.vectors),
+                    has_dense_tiles ? T(1) : beta_, Y_.row_block(line.range));
+        if (op_ != Op::none) return;
+        for (const DenseTile& dense : line.dense) add_dense(dense, part, T(1), line);
+      });
+    });
+  }
+
+ private:
+  /// Calls work(part, lines, flops) for the parts of a side.
+  template <class Work>
+  void for_each_part(const Side& side, Work&& work) {
+    const double flops_of_line = flops_ / 2 / static_cast<double>(side.lines.size());
+    for (const Range lines : &side == &A_.rows_ ? A_.plan_.rows : A_.plan_.cols) {
+      work(pass_.get(turn_), lines, flops_of_line * static_cast<double>(lines.size));
+      pass_.release_before(++turn_);
+    }
+  }
+  void add_factors(Op op, T alpha, const Line& line, const std::byte* part, MatrixView<const T> from, T beta,
+                   MatrixView<T> to) const {
+    std::array<NarrowMatrix<T>, precisions> factors;
+    for (std::size_t p = 0; p < precisions; ++p) factors[p] = line.factors[p].in(part);
+    kernels_.narrow_gemm(op, alpha, factors, from, beta, to);
+  }
+  void add_dense(const DenseTile& dense, const std::byte* part, T beta, const Line& line) const {
+    const NarrowMatrix<T> tile = dense.tile.in(part);
+    kernels_.narrow_gemm(op_, alpha_, {&tile, 1}, X_.row_block(in_.lines[at(dense.other)].range), beta,
+                         Y_.row_block(line.range));
+  }
+
+  const CompressedBlock& A_;
+  const Kernels<T>& kernels_;
+  const Op op_;
+  const Side &in_, &out_;
+  const T alpha_, beta_;
+  const MatrixView<const T> X_;
+  const MatrixView<T> Y_;
+  const double flops_;
+  const StoredParts::Pass pass_;
+  Index turn_ = 0;  // how many parts were used
+};
+
 template <Scalar T>
 void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
                                   MatrixView<T> Y) const {
-  const Kernels<T>& kernels = backend_->kernels<T>();
   const Side &in = op == Op::none ? cols_ : rows_, &out = op == Op::none ? rows_ : cols_;
   const Index columns = X.cols;
   const TraceRegion region("local product");
@@ -203,26 +355,15 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
     move_rows(in.order, T(1), X, T(0), moved);
     X_tiles = moved;
   }
+  const MatrixView<T> Y_tiles = out_is_moved ? MatrixView<T>(out_memory.data(), out.size, columns) : Y;
 
   const MatrixView<T> of_in(coefficients.data(), in.vectors, columns),
       of_out(reordered.data(), out.vectors, columns);
-  backend_->for_each(std::ssize(in.lines), flops / 2, [&](Index l) {
-    const Line& line = in.lines[at(l)];
-    kernels.narrow_gemm(Op::adjoint, T(1), line.factors, X_tiles.row_block(line.range), T(0),
-                        of_in.row_block(line.vectors));
-  });
+  Product product(*this, op, out_is_moved ? T(1) : alpha, X_tiles, out_is_moved ? T(0) : beta, Y_tiles,
+                  flops);
+  product.multiply_in(of_in);
   if (out.vectors > 0) move_rows(out.from_other, T(1), of_in, T(0), of_out);
-
-  const T alpha_out = out_is_moved ? T(1) : alpha, beta_out = out_is_moved ? T(0) : beta;
-  const MatrixView<T> Y_tiles = out_is_moved ? MatrixView<T>(out_memory.data(), out.size, columns) : Y;
-  backend_->for_each(std::ssize(out.lines), flops / 2, [&](Index l) {
-    const Line& line = out.lines[at(l)];
-    const MatrixView<T> Y_line = Y_tiles.row_block(line.range);
-    kernels.narrow_gemm(Op::none, alpha_out, line.factors, of_out.row_block(line.vectors), beta_out, Y_line);
-    for (const auto& [other, tile] : line.dense)
-      kernels.narrow_gemm(op, alpha_out, {&tile, 1}, X_tiles.row_block(in.lines[at(other)].range), T(1),
-                          Y_line);
-  });
+  product.multiply_out(of_out);
   if (out_is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
 }
 

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "compressed/line_plan.hpp"
 #include "compressed/stored_tile.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
+#include "streamed/stored_parts.hpp"
 
 namespace gridlops {
 
@@ -28,56 +32,87 @@ struct TiledBlock {
   }
 };
 
+/// Fills the factors of a tile, which has its shape: for a row of tiles its U, or the tile if it is dense,
+/// and for a column its V. Rows come first.
+using FetchFactors = std::function<void(Index i, Index j, bool of_row, StoredTile& tile)>;
+
 /// The products of one rank with its block of a compressed matrix. The vectors of all tiles in a row of tiles
 /// lie side by side, the U of Σ U Vᴴ, and those of a column of tiles, the V. So a product reads long runs:
 ///
 ///   T ← Vᴴ X, column by column of tiles;  T in the order of the rows of tiles;  Y ← U T, row by row,
 ///
-/// and the adjoint is the same with U and V, rows and columns, exchanged.
+/// and the adjoint is the same with U and V, rows and columns, exchanged. Dense tiles are multiplied with the
+/// U of their row. Some columns, or rows, are a part, which may be on a disk; each is used once.
 template <Scalar T>
 class CompressedBlock {
  public:
   CompressedBlock() = default;
-  /// Moves the tiles into memory of the backend. Throws OutOfMemory on this rank alone.
-  CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock tiles);
+  /// Moves the factors where products use them, line by line. fetch: brings them; null: the tiles have
+  /// theirs. on_disk: of the StreamOptions, scratch and memory; null: all stays in memory of the backend.
+  /// Throws OutOfMemory and OutputError on this rank alone, and what fetch throws.
+  CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock tiles, const FetchFactors& fetch = {},
+                  const StreamOptions* on_disk = nullptr);
 
-  /// The memory that it keeps.
+  /// Of the factors, and of the orders.
   Index bytes() const;
+  /// The memory that it keeps.
+  Index kept_bytes() const;
   /// The scratch memory of a product with this many columns.
   Index scratch_bytes(Index columns) const;
+  Index bytes_read() const { return parts_ ? parts_->bytes_read() : 0; }
+  double seconds_waited() const { return parts_ ? parts_->seconds_waited() : 0; }
 
-  /// Y ← α op(A) X + β Y. Takes scratch memory of the grid.
+  /// Y ← α op(A) X + β Y. Takes scratch memory of the grid. Throws InputError on this rank alone if its disk
+  /// fails; then Y is meaningless.
   void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
                 MatrixView<T> Y) const;
 
  private:
+  /// A matrix that begins there in its part.
+  struct Stored {
+    Index begin = 0;
+    NarrowMatrix<T> shape{};
+    NarrowMatrix<T> in(const std::byte* part) const {
+      return {part + begin, shape.rows, shape.cols, shape.precision};
+    }
+  };
+  struct DenseTile {
+    Index other = 0;  // the number of the other line
+    Stored tile{};
+  };
   /// A row of tiles, or a column.
   struct Line {
-    Range range{};                                           // in the order of the tiles
-    Range vectors{};                                         // of the vectors of the side
-    std::array<NarrowMatrix<T>, precisions> factors{};       // the vectors of each precision
-    std::vector<std::pair<Index, NarrowMatrix<T>>> dense{};  // tiles, with the number of the other line
+    Range range{};                             // in the order of the tiles
+    Range vectors{};                           // of the vectors of the side
+    std::array<Stored, precisions> factors{};  // the vectors of each precision
+    std::vector<DenseTile> dense{};
+    Index begin = 0, bytes = 0;  // in its part; of a row with the dense tiles
   };
   /// The rows, with the U, or the columns, with the V.
   struct Side {
     Index size = 0, vectors = 0;
     std::vector<Line> lines;
-    Buffer<std::byte>
-        memory{};  // of all factors; of the rows also of the dense tiles. Large pages need it in one
     Buffer<Index> order, place;  // of index k in the order of the tiles, and the inverse; empty if they agree
     Buffer<Index> from_other;    // for each vector of this side, its place on the other side
   };
+
+  class Product;
 
   Buffer<Index> uploaded(const std::vector<Index>& indices) const;
   void set_up(Side& side, const TileLines& lines) const;
   using Places = std::vector<std::array<Index, precisions>>;  // of the first vector of a tile and precision
   Places number_vectors(Side& side, TiledBlock& block, bool by_rows);
-  void fill(Side& side, TiledBlock& block, bool by_rows);
+  void place_lines(TiledBlock& block, const StreamOptions* on_disk);
+  void take_parts(const StreamOptions* on_disk);
+  void fill(bool by_rows, TiledBlock& block, const FetchFactors& fetch);
+  Index index_bytes() const;
   void move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
   std::shared_ptr<Backend> backend_;
   Side rows_, cols_;
   Index elements_ = 0;  // of all factors and dense tiles
+  LinePlan plan_;
+  std::unique_ptr<StoredParts> parts_;
 };
 
 }  // namespace gridlops

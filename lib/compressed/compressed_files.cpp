@@ -207,31 +207,41 @@ class TileReader {
     }
   }
 
-  StoredTile read(const TileEntry& entry, Index rows, Index cols, const std::vector<Index>& rows_inside,
-                  const std::vector<Index>& cols_inside) {
-    StoredTile tile{.rows = std::ssize(rows_inside),
-                    .cols = std::ssize(cols_inside),
-                    .dense = entry.dense,
-                    .ranks = entry.ranks};
-    std::vector<std::byte> all, some;
+  /// A tile without factors, of which this rank has some rows and columns.
+  static StoredTile shape_of(const TileEntry& entry, Index rows, Index cols) {
+    return {.rows = rows, .cols = cols, .dense = entry.dense, .ranks = entry.ranks};
+  }
+  /// rows, cols: of the whole tile.
+  void check(const TileEntry& entry, Index rows, Index cols) const {
     require<InputError>(!entry.dense || *entry.dense <= own_precision<T>, directory_,
                         ": a tile has more digits than its element type");
+    for (std::size_t p = 0; p < precisions; ++p)
+      require<InputError>(
+          0 <= entry.ranks[p] && entry.ranks[p] <= std::min(rows, cols) &&
+              (entry.ranks[p] == 0 || (!entry.dense && static_cast<Precision>(p) <= own_precision<T>)),
+          directory_, ": a tile of ", rows, " x ", cols, " has ", entry.ranks[p], " vectors of ",
+          factor_files[p]);
+  }
+
+  /// The U of the tile, or the tile itself if it is dense, and its V.
+  void read_u(const TileEntry& entry, Index rows, Index cols, const std::vector<Index>& rows_inside,
+              const std::vector<Index>& cols_inside, StoredTile& tile) {
     for (std::size_t p = 0; p < precisions; ++p) {
-      const auto precision = static_cast<Precision>(p);
-      require<InputError>(0 <= entry.ranks[p] && entry.ranks[p] <= std::min(rows, cols) &&
-                              (entry.ranks[p] == 0 || (!entry.dense && precision <= own_precision<T>)),
-                          directory_, ": a tile of ", rows, " x ", cols, " has ", entry.ranks[p],
-                          " vectors of ", factor_files[p]);
-      if (entry.dense == precision) {
-        const NarrowMatrix<T> stored = next(all, p, entry.begins[p], rows, cols);
-        tile.U[p] = rows_of(columns_of(stored, cols_inside, some), rows_inside);
+      if (entry.dense == static_cast<Precision>(p)) {
+        const NarrowMatrix<T> stored = next(p, entry.begins[p], rows, cols);
+        tile.U[p] = rows_of(columns_of(stored, cols_inside, some_), rows_inside);
       } else if (entry.ranks[p] > 0) {
-        const NarrowMatrix<T> U = next(all, p, entry.begins[p], rows, entry.ranks[p]);
-        tile.U[p] = rows_of(U, rows_inside);
-        tile.V[p] = rows_of(next(all, p, entry.begins[p] + U.bytes(), cols, entry.ranks[p]), cols_inside);
+        tile.U[p] = rows_of(next(p, entry.begins[p], rows, entry.ranks[p]), rows_inside);
       }
     }
-    return tile;
+  }
+  void read_v(const TileEntry& entry, Index rows, Index cols, const std::vector<Index>& cols_inside,
+              StoredTile& tile) {
+    for (std::size_t p = 0; p < precisions; ++p) {
+      if (entry.ranks[p] == 0) continue;
+      const NarrowMatrix<T> U{nullptr, rows, entry.ranks[p], static_cast<Precision>(p)};
+      tile.V[p] = rows_of(next(p, entry.begins[p] + U.bytes(), cols, entry.ranks[p]), cols_inside);
+    }
   }
 
  private:
@@ -240,21 +250,62 @@ class TileReader {
     Index begin, bytes;
   };
 
-  NarrowMatrix<T> next(std::vector<std::byte>& memory, std::size_t p, Index begin, Index rows, Index cols) {
+  NarrowMatrix<T> next(std::size_t p, Index begin, Index rows, Index cols) {
     NarrowMatrix<T> stored{nullptr, rows, cols, static_cast<Precision>(p)};
     const Index most = streams_[p] ? streams_[p]->bytes : 0;
     require<InputError>(begin >= 0 && cols >= 0 && begin <= most && stored.bytes() <= most - begin,
                         directory_, ": ", factor_files[p], ".npy has ", most, " bytes, not ", stored.bytes(),
                         " from ", begin, " on");
-    memory.resize(at(stored.bytes()));
-    if (stored.bytes() > 0) streams_[p]->file.read(memory.data(), stored.bytes(), streams_[p]->begin + begin);
-    stored.data = memory.data();
+    all_.resize(at(stored.bytes()));
+    if (stored.bytes() > 0) streams_[p]->file.read(all_.data(), stored.bytes(), streams_[p]->begin + begin);
+    stored.data = all_.data();
     return stored;
   }
 
   const std::string directory_;
   std::array<std::optional<Stream>, precisions> streams_;
+  std::vector<std::byte> all_, some_;
 };
+
+/// The block of a rank, of these lines. on_disk: as for CompressedBlock; then no more than a line is ever in
+/// memory besides what is to be there.
+template <Scalar T>
+CompressedBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> reader,
+                              const TileTables& tables, KeptLines rows, KeptLines cols,
+                              const StreamOptions* on_disk) {
+  TiledBlock block;
+  for (std::size_t i = 0; i < rows.lines.size(); ++i) {
+    for (std::size_t j = 0; j < cols.lines.size(); ++j) {
+      const TileEntry& entry = tables.tile(rows.lines[i], cols.lines[j]);
+      reader.check(entry, rows.sizes[at(rows.lines[i])], cols.sizes[at(cols.lines[j])]);
+      block.tiles.push_back(reader.shape_of(entry, rows.kept.sizes[i], cols.kept.sizes[j]));
+    }
+  }
+  block.rows = std::move(rows.kept);
+  block.cols = std::move(cols.kept);
+  // In the order of the files V follows U. Where there is memory, it is kept until its column is filled.
+  const bool v_with_u = on_disk == nullptr;
+  const auto fetch = [&](Index i, Index j, bool of_row, StoredTile& tile) {
+    const Index row = rows.lines[at(i)], col = cols.lines[at(j)];
+    const TileEntry& entry = tables.tile(row, col);
+    const Index all_rows = rows.sizes[at(row)], all_cols = cols.sizes[at(col)];
+    if (of_row) reader.read_u(entry, all_rows, all_cols, rows.inside[at(i)], cols.inside[at(j)], tile);
+    if (of_row == v_with_u) reader.read_v(entry, all_rows, all_cols, cols.inside[at(j)], tile);
+  };
+  return CompressedBlock<T>(backend, std::move(block), fetch, on_disk);
+}
+
+}  // namespace
+
+namespace {
+
+void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options) {
+  require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
+  require<UsageError>(options.tiles.empty() && !options.column_stable,
+                      "a compressed matrix is neither column-stable, nor do its tiles stay elsewhere");
+  require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
+                      "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
+}
 
 }  // namespace
 
@@ -264,12 +315,15 @@ MatrixHeader read_compressed_header(Communicator& comm, const std::string& direc
 
 template <Scalar T>
 CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>& grid,
-                                       const std::string& directory, const MatrixHeader& header) {
+                                       const std::string& directory, const MatrixHeader& header,
+                                       const std::optional<StreamOptions>& on_disk) {
   const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
   agree(grid, "read_compressed", [&](Agreement& agreement) {
     agreement.on("the directory", directory).on("the rows", header.rows).on("the columns", header.cols);
+    agreement.on("whether it goes to disks", on_disk ? "yes" : "no");
     require<ShapeError>(header.type == scalar_type_of<T>, directory, " has elements of type ",
                         name_of(header.type), ", but it is to be read as ", name_of(scalar_type_of<T>));
+    if (on_disk) check_for_compressed(*grid, *on_disk);
   });
   if (!grid->is_member()) return idle_compressed<T>(grid, layout);
   const TraceRegion region("read file");
@@ -281,31 +335,22 @@ CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&
   std::array<MatrixHeader, precisions> headers;
   for (std::size_t p = 0; p < precisions; ++p)
     headers[p] = read_matrix_header(comm, reader.path_of(factor_files[p]));
-
-  TiledBlock block;
-  attempt(comm, [&] {
+  const auto read = [&] {
     const int my_row = grid->my_row(), my_col = grid->my_col();
-    KeptLines rows = keep(tables.row_order, tables.row_sizes, layout.row_range(*grid, my_row, my_col),
-                          header.rows, directory),
-              cols = keep(tables.col_order, tables.col_sizes, layout.col_range(*grid, my_row, my_col),
-                          header.cols, directory);
-    TileReader<T> tiles(reader, headers, directory);
-    for (std::size_t i = 0; i < rows.lines.size(); ++i) {
-      for (std::size_t j = 0; j < cols.lines.size(); ++j) {
-        const Index row = rows.lines[i], col = cols.lines[j];
-        block.tiles.push_back(tiles.read(tables.tile(row, col), rows.sizes[at(row)], cols.sizes[at(col)],
-                                         rows.inside[i], cols.inside[j]));
-      }
-    }
-    block.rows = std::move(rows.kept);
-    block.cols = std::move(cols.kept);
-  });
-  return make_compressed<T>(grid, layout, std::move(block), tables.power, tables.report);
+    return read_block<T>(grid->backend(), TileReader<T>(reader, headers, directory), tables,
+                         keep(tables.row_order, tables.row_sizes, layout.row_range(*grid, my_row, my_col),
+                              header.rows, directory),
+                         keep(tables.col_order, tables.col_sizes, layout.col_range(*grid, my_row, my_col),
+                              header.cols, directory),
+                         on_disk ? &*on_disk : nullptr);
+  };
+  return make_compressed<T>(grid, layout, read, tables.power, tables.report, on_disk.has_value());
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                              \
   template CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&, \
-                                                  const std::string&, const MatrixHeader&);
+                                                  const std::string&, const MatrixHeader&,   \
+                                                  const std::optional<StreamOptions>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

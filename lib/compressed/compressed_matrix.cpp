@@ -7,6 +7,7 @@
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "ops/matrix/algorithms.hpp"
@@ -20,16 +21,19 @@ template <Scalar T>
 class StationaryCompressed final : public CompressedMatrix<T> {
  public:
   StationaryCompressed(const ConstDistMatrix<T>& shape, CompressedBlock<T> block, int power,
-                       const CompressionReport& report)
+                       const CompressionReport& report, bool may_fail)
       : CompressedMatrix<T>(range_nested(shape), domain_nested(shape)),
         block_(std::move(block)),
         factor_(std::ldexp(Real<T>(1), power)),
-        report_(report) {
+        report_(report),
+        may_fail_(may_fail) {
     const ProcessGrid& grid = *shape.grid();
     if (grid.is_member()) product_ = std::make_unique<StationaryProduct<T>>(grid, ReductionOrder::any);
   }
 
   const CompressionReport& report() const override { return report_; }
+  Index bytes_read() const override { return block_.bytes_read(); }
+  double seconds_waited() const override { return block_.seconds_waited(); }
 
  private:
   bool runs_callers_code() const override { return false; }
@@ -45,7 +49,7 @@ class StationaryCompressed final : public CompressedMatrix<T> {
   }
   Index do_kept_bytes(const Partition& columns) const override {
     const ProcessGrid& grid = *this->domain().grid;
-    return block_.bytes() +
+    return block_.kept_bytes() +
            product_workspace_bytes(Algorithm::stationary_a,
                                    {this->rows(), this->cols(), columns.total(), scalar_type_of<T>},
                                    grid.shape(), grid.my_row(), grid.my_col(), false);
@@ -58,15 +62,19 @@ class StationaryCompressed final : public CompressedMatrix<T> {
   }
   void multiply(Op op, T alpha, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
     const ProcessGrid& grid = *this->domain().grid;
-    product_->multiply(op, block_of_models(*this), block_of_data(*this), in.local(), beta, out.local(),
-                       [&](MatrixView<const T> X, T beta_of_block, MatrixView<T> Y) {
-                         block_.multiply(grid, op, factor_ * alpha, X, beta_of_block, Y);
-                       });
+    FailureScope failures;  // other ranks wait for this one in the sum, also if its disk fails
+    if (may_fail_) failures.note_lone_failures();
+    product_->multiply(
+        op, block_of_models(*this), block_of_data(*this), in.local(), beta, out.local(),
+        [&](MatrixView<const T> X, T beta_of_block, MatrixView<T> Y) {
+          failures.run([&] { block_.multiply(grid, op, factor_ * alpha, X, beta_of_block, Y); });
+        });
   }
 
   CompressedBlock<T> block_;
   Real<T> factor_;
   CompressionReport report_;
+  bool may_fail_;
   std::unique_ptr<StationaryProduct<T>> product_;
 };
 
@@ -74,26 +82,27 @@ class StationaryCompressed final : public CompressedMatrix<T> {
 
 template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                       TiledBlock tiles, int power, CompressionReport report) {
-  CompressedBlock<T> block =
-      attempt(grid->comm(), [&] { return CompressedBlock<T>(grid->backend(), std::move(tiles)); });
+                                       const std::function<CompressedBlock<T>()>& make_block, int power,
+                                       CompressionReport report, bool may_fail) {
+  CompressedBlock<T> block = attempt(grid->comm(), make_block);
   std::array<Index, 1> bytes{block.bytes()};
   grid->comm().all_reduce(bytes, ReduceOp::sum);
   report.bytes = bytes[0];
   return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), std::move(block), power,
-                                                   report);
+                                                   report, may_fail);
 }
 
 template <Scalar T>
 CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
   return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), CompressedBlock<T>(), 0,
-                                                   CompressionReport());
+                                                   CompressionReport(), false);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                             \
   template class CompressedMatrix<T>;                                                                       \
   template CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&, \
-                                                  TiledBlock, int, CompressionReport);                      \
+                                                  const std::function<CompressedBlock<T>()>&, int,          \
+                                                  CompressionReport, bool);                                 \
   template CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 

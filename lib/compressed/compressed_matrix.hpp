@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "compressed/compressed_block.hpp"
@@ -8,12 +9,13 @@
 
 namespace gridlops {
 
-/// The operator of these tiles, of which this rank has a block (collective over the grid). Ã is a power of
-/// two times what they are. `layout`: of a matrix in dense blocks. Completes the report by the bytes. Throws
-/// OutOfMemory on all ranks.
+/// The operator of the blocks that all ranks make (collective over the grid); make_block() may throw on one
+/// rank alone. Ã is a power of two times what they are. `layout`: of a matrix in dense blocks. Completes the
+/// report by the bytes. may_fail: whether products may, on one rank alone. Throws on all ranks.
 template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                       TiledBlock tiles, int power, CompressionReport report);
+                                       const std::function<CompressedBlock<T>()>& make_block, int power,
+                                       CompressionReport report, bool may_fail = false);
 /// What idle ranks have of it.
 template <Scalar T>
 CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout);

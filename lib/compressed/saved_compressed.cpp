@@ -3,9 +3,11 @@
 #include <array>
 #include <exception>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "comm/scratch.hpp"
+#include "compressed/line_plan.hpp"
 #include "compressed/tile_tables.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -70,40 +72,46 @@ class BlockBytes {
   BlockBytes(const TileTables& tables, const KeptLines& rows, const KeptLines& cols)
       : tables_(tables), rows_(rows), cols_(cols), parts_(parts_of(tables.header.type)) {}
 
-  Index with_scratch(Index columns) {
-    const std::array places{add_lines(rows_, cols_, true), add_lines(cols_, rows_, false)};
+  /// memory: of the StreamOptions; without it all is in memory.
+  StreamedSizes sizes(Index columns, std::optional<Index> memory) const {
+    std::vector<Index> of_cols, of_rows;
+    const std::array places{add_lines(cols_, rows_, false, of_cols), add_lines(rows_, cols_, true, of_rows)};
+    const PartPlan plan = LinePlan(of_cols, of_rows, memory).parts;
+    StreamedSizes sizes{.memory = plan.bytes_in_memory(), .disk = plan.bytes_on_disk()};
     const auto scratch = [&](Index lines) {
       return with_scalar_type(tables_.header.type,
                               [&]<Scalar T>() { return ScratchStack::bytes_of<T>(lines * columns); });
     };
-    for (const Index count : places)
-      bytes_ +=
-          count * Index{sizeof(Index)} + scratch(count);  // and from which place of the other side each comes
+    for (const Index count : places)  // and from which place of the other side each comes
+      sizes.workspace += count * Index{sizeof(Index)} + scratch(count);
     for (const KeptLines* lines : {&rows_, &cols_}) {
       if (std::is_sorted(lines->kept.order.begin(), lines->kept.order.end())) continue;
       const Index count = std::ssize(lines->kept.order);
-      bytes_ += 2 * count * Index{sizeof(Index)} + scratch(count);
+      sizes.workspace += 2 * count * Index{sizeof(Index)} + scratch(count);
     }
-    return bytes_;
+    return sizes;
   }
 
  private:
   static Index aligned(Index bytes) { return (bytes + 63) / 64 * 64; }
 
-  /// The factors of one side; of rows also the dense tiles. Returns the places of its vectors.
-  Index add_lines(const KeptLines& lines, const KeptLines& others, bool are_rows) {
+  /// Adds the bytes of the lines of one side; of rows also the dense tiles. Returns the places of its
+  /// vectors.
+  Index add_lines(const KeptLines& lines, const KeptLines& others, bool are_rows,
+                  std::vector<Index>& bytes) const {
     Index places = 0;
     for (std::size_t l = 0; l < lines.lines.size(); ++l) {
+      Index& of_line = bytes.emplace_back(0);
       std::array<Index, precisions> vectors{};
       for (std::size_t other = 0; other < others.lines.size(); ++other) {
         const TileEntry& tile = are_rows ? tables_.tile(lines.lines[l], others.lines[other])
                                          : tables_.tile(others.lines[other], lines.lines[l]);
         for (std::size_t p = 0; p < precisions; ++p) vectors[p] += tile.ranks[p];
         if (tile.dense && are_rows)
-          bytes_ += aligned(parts_ * lines.kept.sizes[l] * others.kept.sizes[other] * bytes_of(*tile.dense));
+          of_line += aligned(parts_ * lines.kept.sizes[l] * others.kept.sizes[other] * bytes_of(*tile.dense));
       }
       for (std::size_t p = 0; p < precisions; ++p) {
-        bytes_ += aligned(parts_ * lines.kept.sizes[l] * vectors[p] * bytes_of(static_cast<Precision>(p)));
+        of_line += aligned(parts_ * lines.kept.sizes[l] * vectors[p] * bytes_of(static_cast<Precision>(p)));
         places += with_scalar_type(tables_.header.type,
                                    [&]<Scalar T>() { return NarrowMatrix<T>::aligned(vectors[p]); });
       }
@@ -113,7 +121,7 @@ class BlockBytes {
 
   const TileTables& tables_;
   const KeptLines &rows_, &cols_;
-  Index parts_, bytes_ = 0;
+  Index parts_;
 };
 
 }  // namespace
@@ -127,7 +135,8 @@ SavedCompressed::~SavedCompressed() = default;
 const MatrixHeader& SavedCompressed::header() const { return tables_->of_tiles.header; }
 const CompressionReport& SavedCompressed::report() const { return tables_->of_tiles.report; }
 
-Index SavedCompressed::bytes_of_rank(GridShape shape, int row, int col, Index columns) const {
+StreamedSizes SavedCompressed::sizes_of_rank(GridShape shape, int row, int col, Index columns,
+                                             std::optional<Index> memory) const {
   const TileTables& tables = tables_->of_tiles;
   const MatrixHeader& header = tables.header;
   const ProcessGrid grid(shape, make_host_backend());  // has no ranks here
@@ -143,7 +152,17 @@ Index SavedCompressed::bytes_of_rank(GridShape shape, int row, int col, Index co
                          header.rows),
                     kept(tables_->cols, tables.col_order, tables.col_sizes, layout.col_range(grid, row, col),
                          header.cols))
-      .with_scratch(columns);
+      .sizes(columns, memory);
+}
+
+Index SavedCompressed::bytes_of_rank(GridShape grid, int row, int col, Index columns) const {
+  const StreamedSizes sizes = sizes_of_rank(grid, row, col, columns, std::nullopt);
+  return sizes.memory + sizes.workspace;
+}
+
+StreamedSizes SavedCompressed::sizes_on_disk(GridShape grid, int row, int col, Index columns,
+                                             Index memory) const {
+  return sizes_of_rank(grid, row, col, columns, memory);
 }
 
 }  // namespace gridlops

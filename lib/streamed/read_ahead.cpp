@@ -23,12 +23,14 @@ constexpr std::chrono::seconds first_patience{10};
 
 }  // namespace
 
-ReadAhead::ReadAhead(const TileFile& file, Ring ring, std::function<void(Index, const std::byte*)> check)
+ReadAhead::ReadAhead(const TileFile& file, Ring ring, std::vector<Pass> passes,
+                     std::function<void(Index, const std::byte*)> check)
     : file_(file),
-      ring_(std::move(ring)),
-      pieces_((ring_.slab_bytes + piece_bytes - 1) / piece_bytes),
+      ring_(ring),
+      passes_(std::move(passes)),
       check_(std::move(check)),
       slots_(static_cast<std::size_t>(ring_.slots)) {
+  read_from(0, 0);
   for (int k = 0; k < threads; ++k) threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -36,18 +38,35 @@ ReadAhead::~ReadAhead() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 
+/// The next part to be read is the k-th of the pass, or the first one of those that follow it.
+void ReadAhead::read_from(Index pass, Index k) {
+  for (std::size_t passes = 0; passes <= passes_.size(); ++passes) {
+    next_pass_ = pass;
+    next_part_ = k;
+    next_piece_ = 0;
+    has_next_ = k < std::ssize(passes_[at(pass)].parts);
+    if (has_next_) return;
+    pass = passes_[at(pass)].next;
+    k = 0;
+  }
+}
+
 void ReadAhead::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [this] { return !is_held_ && next_ < oldest_ + ring_.slots; })) {
-    const Index turn = next_, piece = next_piece_;
+  while (
+      changed_.wait(lock, stop, [this] { return has_next_ && !is_held_ && next_ < oldest_ + ring_.slots; })) {
+    const Index turn = next_, piece = next_piece_++;
+    const Part part = passes_[at(next_pass_)].parts[at(next_part_)];
+    const Index pieces = (part.bytes + piece_bytes - 1) / piece_bytes;
     Slot& slot = slot_of(turn);
-    if (piece == 0) slot = {pieces_, {}};
-    next_piece_ = (piece + 1) % pieces_;
-    if (next_piece_ == 0) ++next_;
+    if (piece == 0) slot = {part, pieces, {}};
+    if (piece + 1 == pieces) {
+      ++next_;
+      read_from(next_pass_, next_part_ + 1);
+    }
     ++in_flight_;
     lock.unlock();
-    const Index slab = turn % slabs(), begin = piece * piece_bytes;
-    const Index bytes = std::min(piece_bytes, ring_.slab_bytes - begin);
+    const Index begin = piece * piece_bytes, bytes = std::min(piece_bytes, part.bytes - begin);
     std::exception_ptr failure;
     const auto attempt = [&](auto&& step) {
       try {
@@ -56,14 +75,12 @@ void ReadAhead::run(const std::stop_token& stop) {
         failure = std::current_exception();
       }
     };
-    attempt([&] {
-      file_.read(memory_of(turn) + begin, bytes, ring_.offsets[static_cast<std::size_t>(slab)] + begin);
-    });
+    attempt([&] { file_.read(memory_of(turn) + begin, bytes, part.offset + begin); });
     lock.lock();
     if (failure && !slot.failure) slot.failure = failure;
     if (slot.left == 1 && !slot.failure) {  // all other pieces are there
       lock.unlock();
-      attempt([&] { check_(slab, memory_of(turn)); });
+      attempt([&] { check_(part.number, memory_of(turn)); });
       lock.lock();
       slot.failure = failure;
     }
@@ -74,23 +91,27 @@ void ReadAhead::run(const std::stop_token& stop) {
   }
 }
 
-void ReadAhead::begin_pass() {
+void ReadAhead::begin_pass(Index pass) {
   std::unique_lock lock(mutex_);
-  if (!has_failed_ && (pass_ == oldest_ || pass_ + slabs() == oldest_)) {  // none or all were used
-    pass_ = oldest_;
-    return;
+  const Pass& last = passes_[at(pass_)];
+  const bool used_none = oldest_ == first_, used_all = oldest_ == first_ + std::ssize(last.parts);
+  const bool is_read_ahead =
+      !has_failed_ && ((used_none && pass == pass_) || (used_all && pass == last.next));
+  if (!is_read_ahead) {
+    const AtWork at_work;
+    is_held_ = true;
+    changed_.wait(lock, [this] { return in_flight_ == 0; });
+    is_held_ = has_failed_ = false;
+    oldest_ = next_;
+    read_from(pass, 0);
+    changed_.notify_all();
   }
-  const AtWork at_work;
-  is_held_ = true;
-  changed_.wait(lock, [this] { return in_flight_ == 0; });
-  is_held_ = has_failed_ = false;
-  pass_ = oldest_ = next_ = pass_ + (next_ - pass_ + slabs()) / slabs() * slabs();
-  next_piece_ = 0;
-  changed_.notify_all();
+  pass_ = pass;
+  first_ = oldest_;
 }
 
 const std::byte* ReadAhead::get(Index k) {
-  const Index turn = pass_ + k;
+  const Index turn = first_ + k;
   Slot& slot = slot_of(turn);
   std::unique_lock lock(mutex_);
   const auto is_there = [&] { return next_ > turn && slot.left == 0; };
@@ -101,9 +122,10 @@ const std::byte* ReadAhead::get(Index k) {
     const auto waited = [begin] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin);
     };
+    const Index bytes = passes_[at(pass_)].parts[at(k)].bytes;
     for (auto patience = first_patience; !changed_.wait_for(lock, patience, is_there); patience *= 2) {
       lock.unlock();
-      report(message("has waited ", static_cast<Index>(waited().count()), " s for ", ring_.slab_bytes,
+      report(message("has waited ", static_cast<Index>(waited().count()), " s for ", bytes,
                      " bytes of A from ", file_.place(), "; is that disk slow, or gone?"));
       lock.lock();
     }
@@ -116,7 +138,7 @@ const std::byte* ReadAhead::get(Index k) {
 
 void ReadAhead::release_before(Index k) {
   const std::unique_lock lock(mutex_);
-  oldest_ = pass_ + k;
+  oldest_ = first_ + k;
   changed_.notify_all();
 }
 

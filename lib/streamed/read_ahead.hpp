@@ -10,35 +10,47 @@
 #include <thread>
 #include <vector>
 
+#include "base/numbers.hpp"
 #include "gridlops/base/types.hpp"
 #include "streamed/tile_file.hpp"
 
 namespace gridlops {
 
-/// Reads the slabs of a file, pieces of equal length, ahead of their use: in threads of its own, in their
-/// order, and after the last again the first, into a ring of slots. One thread uses them.
+/// Reads the parts of a file ahead of their use: in threads of its own, in the order of the passes over them,
+/// into a ring of slots. One thread uses them.
 class ReadAhead {
  public:
+  /// A part that is read as a whole. Where it begins in the file, and its length, are multiples of
+  /// TileFile::block.
+  struct Part {
+    Index number = 0, offset = 0, bytes = 0;
+  };
+  /// The parts that are used one after the other, and the pass for which is read ahead when all are read.
+  struct Pass {
+    std::vector<Part> parts{};
+    Index next = 0;
+  };
   struct Ring {
-    std::byte* memory = nullptr;   ///< aligned to TileFile::block
-    Index slots = 0;               ///< at least 2
-    Index slab_bytes = 0;          ///< a multiple of TileFile::block
-    std::vector<Index> offsets{};  ///< of the slabs in the file, multiples of TileFile::block; at least one
+    std::byte* memory = nullptr;  ///< aligned to TileFile::block
+    Index slots = 0;              ///< at least 2
+    Index slot_bytes = 0;         ///< of the longest part, a multiple of TileFile::block
   };
 
-  /// The file and the memory must outlive it. `check` is called, in some thread, with each slab that has been
-  /// read, and may throw.
-  ReadAhead(const TileFile& file, Ring ring, std::function<void(Index slab, const std::byte*)> check);
+  /// The file and the memory must outlive it. `check` is called, in some thread, with each part that has been
+  /// read, and may throw. Reads for the first pass at once.
+  ReadAhead(const TileFile& file, Ring ring, std::vector<Pass> passes,
+            std::function<void(Index number, const std::byte*)> check);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Begins a pass over the slabs, from the first on. If the last pass ended before the last slab, what was
-  /// read in vain is read again.
-  void begin_pass();
-  /// Slab k, once it is there; no earlier than those before it. Throws what reading or `check` threw.
+  /// Begins a pass, from its first part on. If it is not the one that comes next, or the last pass ended
+  /// before its last part, what was read in vain is read again.
+  void begin_pass(Index pass);
+  /// The k-th part of the pass, once it is there; no earlier than those before it. Throws what reading or
+  /// `check` threw.
   const std::byte* get(Index k);
-  /// Slabs before k are no longer used in this pass: others may take their memory.
+  /// The parts before the k-th are no longer used in this pass: others may take their memory.
   void release_before(Index k);
 
   Index bytes_read() const;
@@ -47,30 +59,34 @@ class ReadAhead {
 
  private:
   struct Slot {
+    Part part{};
     Index left = 0;  ///< pieces that have not been read
     std::exception_ptr failure{};
   };
 
   void run(const std::stop_token& stop);
-  Index slabs() const { return std::ssize(ring_.offsets); }
-  Slot& slot_of(Index turn) { return slots_[static_cast<std::size_t>(turn % ring_.slots)]; }
-  std::byte* memory_of(Index turn) const { return ring_.memory + turn % ring_.slots * ring_.slab_bytes; }
+  void read_from(Index pass, Index k);
+  Slot& slot_of(Index turn) { return slots_[at(turn % ring_.slots)]; }
+  std::byte* memory_of(Index turn) const { return ring_.memory + turn % ring_.slots * ring_.slot_bytes; }
 
   const TileFile& file_;
   const Ring ring_;
-  const Index pieces_;  // of a slab
+  const std::vector<Pass> passes_;
   const std::function<void(Index, const std::byte*)> check_;
 
-  // Turn t reads slab t modulo the number of slabs.
+  // Each part that is read takes a turn, and slots in turn.
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Slot> slots_;
-  Index pass_ = 0;    // the turn of slab 0 in this pass
+  Index pass_ = 0;    // the pass of the user
+  Index first_ = 0;   // the turn of its first part
   Index oldest_ = 0;  // the first turn whose slot is in use
-  Index next_ = 0;    // the turn that is being begun, and its first piece that no thread has taken
-  Index next_piece_ = 0;
+  Index next_ = 0;    // the turn that is being begun: the part next_part_ of the pass next_pass_,
+  Index next_pass_ = 0, next_part_ = 0;
+  Index next_piece_ = 0;   // from this piece on
+  bool has_next_ = false;  // there is such a part
+  bool is_held_ = false;   // no thread may begin a piece
   Index in_flight_ = 0;
-  bool is_held_ = false;  // no thread may begin a piece
   bool has_failed_ = false;
   Index bytes_read_ = 0;
   double seconds_waited_ = 0;

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/dist/layout.hpp"
-#include "gridlops/local/buffer.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "io/matrix_reader.hpp"
 #include "local/products/one_pass.hpp"
 #include "local/products/tile_order.hpp"
-#include "streamed/read_ahead.hpp"
 #include "streamed/slabs.hpp"
-#include "streamed/tile_file.hpp"
+#include "streamed/stored_parts.hpp"
 
 namespace gridlops {
 
@@ -54,10 +49,10 @@ class StreamedBlock {
   /// Its products read A once, as those of packed blocks do.
   static constexpr bool is_packed() { return true; }
   Index kept_bytes(Index columns) const {
-    return slabs_.bytes_in_memory() + streamed_workspace_bytes<T>(order_, columns);
+    return slabs_.parts.bytes_in_memory() + streamed_workspace_bytes<T>(order_, columns);
   }
-  Index bytes_read() const { return reader_ ? reader_->bytes_read() : 0; }
-  double seconds_waited() const { return reader_ ? reader_->seconds_waited() : 0; }
+  Index bytes_read() const { return parts_->bytes_read(); }
+  double seconds_waited() const { return parts_->seconds_waited(); }
 
   /// Y ← α op(A) X + β Y. If the disk fails, Y is meaningless, and the FailureScope of the caller keeps an
   /// InputError.
@@ -71,8 +66,7 @@ class StreamedBlock {
 
   bool stays() const { return !kept_.empty(); }
   bool take_kept(Index memory);
-  void take_memory();
-  void start_reading();
+  std::unique_ptr<StoredParts> take_memory() const;
   void store_tiles(MatrixView<const T> part, Range strips, Range cols);
   Index bytes_of_tile(Index col) const { return order_.height() * order_.tile_cols(col) * Index{sizeof(R)}; }
   /// Where a tile begins in its slab.
@@ -80,17 +74,6 @@ class StreamedBlock {
     const Range strips = slabs_.strips_of(strip / slabs_.strips_each);
     return order_.place(strips.size, strip - strips.begin, col) * Index{sizeof(R)};
   }
-  /// Where a slab begins in the file. Of tiles that stay all slabs are there.
-  Index place_in_file(Index slab) const {
-    return (stays() ? slab : slab - slabs_.residents_before(slab)) * slabs_.bytes_each;
-  }
-  Index bytes_in_file() const { return stays() ? slabs_.count * slabs_.bytes_each : slabs_.bytes_on_disk(); }
-  std::byte* resident(Index slab) const {
-    return aligned_memory_ + slabs_.residents_before(slab) * slabs_.bytes_each;
-  }
-  /// Throws InputError if a slab has other bytes than were stored.
-  void check(Index slab, const std::byte* memory);
-  std::uint64_t hash_of_tile(Index strip, Index col, const std::byte* tile) const;
 
   std::shared_ptr<Backend> backend_;
   Layout layout_;
@@ -100,14 +83,7 @@ class StreamedBlock {
   bool column_stable_;
   bool is_stored_ = false;
   double norm_ = 0;
-  Buffer<std::byte> memory_;  // of resident slabs, and of the ring
-  std::byte* aligned_memory_ = nullptr;
-  std::unique_ptr<TileFile> file_;
-  // Of each slab, the sum of its tiles' hashes, and whether it has been compared.
-  std::vector<std::uint64_t> hashes_;
-  std::vector<char> is_checked_;
-  std::atomic<bool> checks_all_{false};
-  std::unique_ptr<ReadAhead> reader_;  // none if all is in memory
+  std::unique_ptr<StoredParts> parts_;
 };
 
 /// The bytes of products with so many columns of a block in this order, beside what is sent.

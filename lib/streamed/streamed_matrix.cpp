@@ -244,10 +244,10 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
     file->finish();
   });
   attempt(comm, [&] {
-    std::vector<Index> offsets;
-    for (Index k = 0; k < slabs; ++k) offsets.push_back(k * slab);
-    reader = std::make_unique<ReadAhead>(*file, ReadAhead::Ring{aligned(), slots, slab, std::move(offsets)},
-                                         [](Index, const std::byte*) {});
+    ReadAhead::Pass pass;
+    for (Index k = 0; k < slabs; ++k) pass.parts.push_back({k, k * slab, slab});
+    reader = std::make_unique<ReadAhead>(*file, ReadAhead::Ring{aligned(), slots, slab},
+                                         std::vector<ReadAhead::Pass>{pass}, [](Index, const std::byte*) {});
   });
   // The best of some passes, because a disturbed pass shows no limit, and the first follows what was written.
   constexpr int passes = 4;
@@ -256,7 +256,7 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
     std::array<double, 1> of_pass{};
     attempt(comm, [&] {
       const auto begin = std::chrono::steady_clock::now();
-      reader->begin_pass();
+      reader->begin_pass(0);
       for (Index k = 0; k < slabs; ++k) {
         reader->get(k);
         reader->release_before(k + 1);
@@ -276,7 +276,8 @@ StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape gr
   const Index block_cols = balanced_part(cols, grid.cols, col).size;
   const TileOrder<T> order(balanced_part(rows, grid.rows, row).size, block_cols, *kernel_choice().set);
   const Slabs slabs(order, memory);
-  return {slabs.bytes_in_memory(), slabs.bytes_on_disk(), streamed_workspace_bytes(order, columns)};
+  return {slabs.parts.bytes_in_memory(), slabs.parts.bytes_on_disk(),
+          streamed_workspace_bytes(order, columns)};
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                              \

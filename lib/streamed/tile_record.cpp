@@ -12,7 +12,7 @@ namespace gridlops {
 
 namespace {
 
-constexpr const char* schema = "gridlops.tiles/1";
+constexpr const char* schema = "gridlops.tiles/2";
 constexpr Index longest = Index{1} << 30;
 
 }  // namespace

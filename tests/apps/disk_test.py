@@ -13,8 +13,8 @@ import program
 ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
 
 
-def solve(suite, scratch, *options, ranks=None, status=0, output="X.npy"):
-    run = suite.run("solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / output, "--damp", DAMP, "--tolerance", "1e-6",
+def solve(suite, scratch, *options, ranks=None, status=0, output="X.npy", matrix="A.npy", rhs="B.npy"):
+    run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / output, "--damp", DAMP, "--tolerance", "1e-6",
                     "--report", suite.folder / "R.json", "--scratch", scratch, *options, ranks=ranks)
     suite.succeeded(run, status)
     return run
@@ -24,9 +24,9 @@ def report_of(suite):
     return json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
 
 
-def least_memory(suite, scratch, ranks):
+def least_memory(suite, scratch, ranks, *options, **files):
     """What the program says that a rank takes at least, with a little more."""
-    run = solve(suite, scratch, "--storage", "disk", "--memory", 1, ranks=ranks, status=2)
+    run = solve(suite, scratch, "--storage", "disk", "--memory", 1, *options, ranks=ranks, status=2, **files)
     found = re.search(r"--memory is 1 B, but a rank takes at least ([\d.]+) MiB with A on a disk", run.errors)
     suite.check(found, "nothing says what memory is the least:", run.errors)
     return int(1.02 * 2**20 * float(found[1])) if found else 1 << 40
@@ -99,6 +99,41 @@ def check_tiles(suite, scratch, exact):
     shutil.rmtree(tiles)
 
 
+def check_compressed(suite, scratch):
+    """A compressed matrix on disks: the bits of one in memory, in the memory allowed, also by itself where memory is short."""
+    waves, size, tile = suite.folder / "waves", 1600, 64
+    suite.succeeded(suite.run("make-problem", "--kind", "waves", "--rows", size, "--cols", size, "--rhs", 2, "--frequency", 60, "--out", waves))
+    files = {"matrix": "compressed", "rhs": "waves/B.npy"}
+    suite.succeeded(suite.run("compress", "--matrix", waves / "A.npy", "--output", suite.folder / "compressed", "--tolerance", 1e-9, "--tile", tile, ranks=2))
+    A, B = np.load(waves / "A.npy"), np.load(waves / "B.npy")
+    exact = np.linalg.solve(A.conj().T @ A + DAMP**2 * np.eye(size), A.conj().T @ B)
+    stored = sum(path.stat().st_size for path in (suite.folder / "compressed").rglob("*.npy"))
+    for ranks, grid in ((None, "1x1"), (2, "1x2"), (4, "2x2")):
+        solve(suite, scratch, "--grid", grid, ranks=ranks, output="memory.npy", **files)
+        suite.close(np.load(suite.folder / "memory.npy"), exact, 1e-4 * np.abs(exact).max(), "the solution by compressed", grid)
+        taken = max(report_of(suite)["memory_bytes"]["peak"])
+        memory = least_memory(suite, scratch, ranks, "--grid", grid, **files)
+        suite.check(memory < taken - 0.3 * stored / (ranks or 1), "on disks takes", memory, "and in memory", taken)
+        for way in (["--storage", "disk"], []):
+            run = solve(suite, scratch, *way, "--memory", memory, "--grid", grid, ranks=ranks, **files)
+            suite.check(way or "A goes to disks" in run.output, "nothing says that A goes to disks:", run.output)
+            suite.check((suite.folder / "memory.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than in memory", grid)
+            report = report_of(suite)
+            figures = report.get("figures", {})
+            suite.check(report["storage"] == "disk" and 0 < figures.get("disk_bytes", 0) <= stored, "the report", report["storage"], figures)
+            suite.check(figures["disk_bytes_read"] >= 2 * report["iterations"] * figures["disk_bytes"], "bytes read", figures)
+            suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
+    run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", "2x2", "--dry-run", ranks=4, **files)
+    suite.check(re.search(r"on disks: [\d.]+ MiB, read twice an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
+    for text, *options in (("--tiles is for matrices", "--storage", "disk", "--tiles", scratch), ("--storage is for matrices", "--storage", "packed")):
+        suite.check(text in solve(suite, scratch, *options, ranks=2, status=2, **files).errors, "misses", text)
+    small = max(memory - (8 << 20), 1 << 20)  # a plan counts neither libraries nor MPI
+    suite.succeeded(suite.run("plan", "--matrix", suite.folder / "compressed", "--rhs", 2, "--grid", "2x2", "--memory-per-rank", small, "--disk-rate", "500M",
+                              "--json", suite.folder / "P.json"))
+    (plan,) = json.loads((suite.folder / "P.json").read_text(encoding="utf-8"))["results"]
+    suite.check(plan.get("storage") == "disk" and 0 < plan["disk_bytes"] <= stored and plan["memory_bytes"] <= small, "the plan", plan)
+
+
 def check_refusals(suite, scratch):
     least = least_memory(suite, scratch, 2)
     for status, text, *options in ((2, "--storage disk works with --algorithm stationary-a only", "--storage", "disk", "--algorithm", "summa"),
@@ -121,6 +156,7 @@ def test(suite, full):
         check_solution(suite, scratch, exact)
         check_choice(suite, scratch, exact)
         check_tiles(suite, scratch, exact)
+        check_compressed(suite, scratch)
         check_refusals(suite, scratch)
         suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))
 

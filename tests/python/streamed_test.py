@@ -63,6 +63,27 @@ def test_memory():
                 assert np.array_equal(found, expected)
 
 
+def test_compressed(folder):
+    A = noise("float64")
+    on_root(lambda: np.save(folder / "A.npy", A))
+    directory = folder / "compressed"
+    gl.compress(folder / "A.npy", 1e-6, tile=64, directory=directory)
+    for grid in grids():
+        plain = gl.read_compressed(directory, grid)
+        for memory, reads in ((0, True), (1 << 30, False)):
+            op = gl.read_compressed(directory, grid, memory=memory, scratch=DISK)
+            Y = data_of(op)
+            found, expected = (op.H @ Y).gather(), (plain.H @ Y).gather()
+            if grid.is_member:
+                in_memory = A.nbytes < COMM.size * (4 << 20)  # of so small a block the ring has all
+                assert (op.bytes_read > 0) == reads or in_memory
+                assert plain.bytes_read == 0 and op.report == plain.report
+            if found is not None:
+                assert np.array_equal(found, expected)
+    expect_error(gl.OutputError, lambda: gl.read_compressed(directory, grids()[0], memory=0, scratch=folder / "none"), "cannot make a file there")
+    expect_error(gl.UsageError, lambda: gl.read_compressed(directory, grids()[0], memory=-1), "the memory cannot be -1 bytes")
+
+
 def test_refusals(folder):
     grid = grids()[0]
     A = gl.Matrix(grid, grid.matrix_layout(*SHAPE)).fill(lambda i, j: i + j)

@@ -14,7 +14,7 @@ BELOW = {
     "comm": {"local", "base"},
     "dist": {"comm", "local", "base"},
     "ops": {"dist", "comm", "local", "base"},
-    "compressed": {"ops", "io", "dist", "comm", "local", "base"},
+    "compressed": {"streamed", "ops", "io", "dist", "comm", "local", "base"},
     "streamed": {"ops", "io", "dist", "comm", "local", "base"},
     "solve": {"ops", "io", "dist", "comm", "local", "base"},
     "io": {"dist", "comm", "local", "base"},

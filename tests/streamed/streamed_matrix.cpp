@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/streamed/streamed_matrix.hpp"
 
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 
@@ -15,6 +10,7 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "io/npy_files.hpp"
+#include "streamed/scratch_disk.hpp"
 #include "support/metered_backend.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
@@ -27,18 +23,6 @@ namespace {
 /// Large enough that ranks cut their blocks into some slabs, as long as they may keep few in memory.
 constexpr Index m = 1801, n = 1203;
 constexpr Index few = 0, some = Index{5} << 20, all = Index{1} << 40;
-
-/// A directory that is not in memory.
-const std::string disk = [] {
-  for (const char* const directory : {"/var/tmp", ".", "/tmp"}) {
-    struct statfs system {};
-    const bool is_on_disk = statfs(directory, &system) == 0 && system.f_type != TMPFS_MAGIC;
-    if (is_on_disk && access(directory, W_OK) == 0) return std::filesystem::canonical(directory).string();
-  }
-  return std::string("/var/tmp");
-}();
-
-bool is_on_host(const GridPtr& grid) { return grid->backend()->memory_space() == MemorySpace::host; }
 
 /// A cheap element that differs from its neighbours.
 template <Scalar T>
@@ -56,34 +40,6 @@ template <Scalar T>
 OperatorPtr<T> packed_on(const GridPtr& grid, bool column_stable, Index rows = m, Index cols = n) {
   return matrix_mult(Algorithm::stationary_a, matrix_on<T>(grid, rows, cols),
                      {.column_stable = column_stable, .storage = Storage::packed});
-}
-
-/// The descriptors of this process's files without a name in a directory.
-std::vector<int> nameless_files(const std::string& directory) {
-  std::vector<int> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;
-    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    const int descriptor = std::stoi(entry.path().filename().string());
-    const bool is_written = (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
-    if (target.starts_with(directory) && target.ends_with(" (deleted)") && is_written)
-      found.push_back(descriptor);
-  }
-  return found;
-}
-
-/// Gives this rank's only nameless file another byte, in a slab that is not read before it is used; again,
-/// and it is what it was.
-void flip_byte(const std::string& directory) {
-  const std::vector<int> files = nameless_files(directory);
-  REQUIRE(files.size() == 1);
-  const off_t offset = lseek(files[0], 0, SEEK_END) - 200000;
-  char byte = 0;
-  REQUIRE(pread(files[0], &byte, 1, offset) == 1);
-  byte = static_cast<char>(byte ^ 1);
-  REQUIRE(pwrite(files[0], &byte, 1, offset) == 1);
-  fdatasync(files[0]);
-  posix_fadvise(files[0], 0, 0, POSIX_FADV_DONTNEED);
 }
 
 }  // namespace
@@ -204,8 +160,7 @@ TEST_CASE("Tiles that stay are taken again, unless the matrix is another", "[str
     CHECK(has_products(*anew, *stream_matrix<T>(other, {.scratch = disk})));
     // A tile that has changed on the disk is found when it is read, or kept in memory.
     world().barrier();
-    const bool is_last =
-        grid->is_member() && grid->my_row() == grid->rows() - 1 && grid->my_col() == grid->cols() - 1;
+    const bool is_last = grid->is_member() && is_last_rank(*grid);
     if (is_last) {
       std::fstream file(own, std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(1000).put('x');
@@ -257,8 +212,7 @@ TEST_CASE("A streamed matrix takes the memory and the disk that its sizes say", 
       const auto streamed = stream_matrix<T>(A, {.scratch = folder.file(""), .memory = memory});
       CHECK(backend->bytes_in_use() - before == sizes.memory);
       if (memory == some) CHECK(sizes.memory <= some);
-      const Index written = sizes.disk > 0 ? lseek(nameless_files(folder.file("")).at(0), 0, SEEK_END) : 0;
-      CHECK(written == sizes.disk);
+      CHECK(nameless_bytes(folder.file("")) == sizes.disk);
       // Aligned up, and with what fills tiles, it is A.
       CHECK(sizes.memory + sizes.disk >= A.local().size() * Index{sizeof(T)});
       CHECK(sizes.disk <= A.local().size() * Index{sizeof(T)} * 11 / 10);
@@ -295,7 +249,7 @@ TEST_CASE("What cannot be read, or was not written, is an error on all ranks, an
     INFO(describe(*grid));
     const auto streamed = stream_matrix<T>(matrix_on<T>(grid), {.scratch = folder.file("")});
     const Whole<T> X = fractions<T>(2, n, 3), Y = fractions<T>(3, m, 3);
-    const bool is_last = grid->my_row() == grid->rows() - 1 && grid->my_col() == grid->cols() - 1;
+    const bool is_last = is_last_rank(*grid);
     const auto flip = [&] {
       if (is_last) flip_byte(folder.file(""));
       grid->comm().barrier();
@@ -310,7 +264,7 @@ TEST_CASE("What cannot be read, or was not written, is an error on all ranks, an
     flip();
     CHECK(products(*streamed, X, Y) == products(*packed_on<T>(grid, false), X, Y));
 
-    const Index bytes = is_last ? lseek(nameless_files(folder.file("")).at(0), 0, SEEK_END) : 0;
+    const Index bytes = nameless_bytes(folder.file(""));
     if (is_last) CHECK(ftruncate(nameless_files(folder.file("")).at(0), bytes / 2) == 0);
     grid->comm().barrier();
     for (int turn = 0; turn < 2; ++turn)

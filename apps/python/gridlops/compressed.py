@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypedDict
+from typing import Any, Callable, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,20 @@ class CompressionReport(TypedDict):
 class CompressedOperator(Operator):
     """A compressed matrix as an operator, with a :attr:`report` that is the same on all ranks of the grid, and zeros on idle ranks."""
 
-    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, report: CompressionReport) -> None:
+    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, report: CompressionReport, figures: Callable[[], tuple[int, float]]) -> None:
         super().__init__(grid, dtype, native)
         self.report = report
+        self._figures = figures
+
+    @property
+    def bytes_read(self) -> int:
+        """What this rank has read of its file so far, if it has one."""
+        return self._figures()[0]
+
+    @property
+    def seconds_waited(self) -> float:
+        """How long products of this rank have waited for its disk."""
+        return self._figures()[1]
 
 
 def compress(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], tolerance: float = 1e-3, *, tile: int = 256,
@@ -58,14 +69,18 @@ def compress(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], tolerance: f
     return CompressedOperator(matrix.grid, matrix.dtype, *functions_for(matrix.dtype).compress(matrix.native, asked))
 
 
-def read_compressed(directory: str | os.PathLike[str], grid: Grid | None = None) -> CompressedOperator:
+def read_compressed(directory: str | os.PathLike[str], grid: Grid | None = None, *, memory: int | None = None,
+                    scratch: str | os.PathLike[str] = "") -> CompressedOperator:
     """The compressed matrix that was saved in a directory, on any grid, by default one of all ranks. Collective.
 
-    Raises InputError on all ranks if there is none, or if its files are damaged.
+    With ``memory`` this rank keeps as many bytes of it, with those that it reads ahead, and the rest in a file without a name
+    in the directory ``scratch``, as :func:`stream_matrix` does; products have the same bits.
+
+    Raises InputError on all ranks if there is none, or if its files are damaged, and OutputError if ``scratch`` cannot take it.
     """
     on = Grid() if grid is None else grid
     rows, cols, dtype = _native.compressed_header(on.all_ranks, os.fspath(directory))
-    return CompressedOperator(on, dtype, *functions_for(dtype).read_compressed(on.native, os.fspath(directory), (rows, cols)))
+    return CompressedOperator(on, dtype, *functions_for(dtype).read_compressed(on.native, os.fspath(directory), (rows, cols), memory, os.fspath(scratch)))
 
 
 def _indices(order: npt.ArrayLike) -> list[int]:

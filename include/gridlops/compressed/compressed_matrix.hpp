@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/linear_operator.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
 
 namespace gridlops {
 
@@ -41,6 +43,9 @@ class GRIDLOPS_EXPORT CompressedMatrix : public LinearOperator<T> {
  public:
   /// The same on all ranks; empty on idle ranks.
   virtual const CompressionReport& report() const = 0;
+  /// What this rank has read of its file, in bytes, and how long products have waited for it; 0 in memory.
+  virtual Index bytes_read() const = 0;
+  virtual double seconds_waited() const = 0;
 
  protected:
   using LinearOperator<T>::LinearOperator;
@@ -85,10 +90,17 @@ GRIDLOPS_EXPORT MatrixHeader read_compressed_header(Communicator& comm, const st
 /// That matrix, whose header is `header`, on any grid (collective over the grid). A rank reads the rows and
 /// columns of its block of all tiles that it shares with other ranks. Throws ShapeError if T is another type,
 /// InputError on all ranks if its files are damaged, and OutOfMemory.
+///
+/// on_disk: a rank keeps in memory what these options say, at least the vectors of four rows of tiles, or
+/// columns, and has the others in a file of its own, as StreamedMatrix does, with the same failures. Products
+/// have the same bits, read ahead, and read each factor once. It never has more than one row of tiles, or
+/// column, beyond that memory, also while it reads. Then throws also OutputError if the scratch directory
+/// cannot take A, and UsageError if the grid is on GPUs, or the options are to keep tiles or columns stable.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>& grid,
                                                        const std::string& directory,
-                                                       const MatrixHeader& header);
+                                                       const MatrixHeader& header,
+                                                       const std::optional<StreamOptions>& on_disk = {});
 
 /// What is known of a saved compressed matrix before its factors are read. Takes memory for the orders of its
 /// rows and columns, and 7 numbers a tile.
@@ -107,9 +119,14 @@ class GRIDLOPS_EXPORT SavedCompressed {
   /// What read_compressed() takes on the rank at (row, col) of a grid of this shape, with the scratch memory
   /// of products with this many columns; without that of messages. Not collective.
   Index bytes_of_rank(GridShape grid, int row, int col, Index columns) const;
+  /// The same with StreamOptions of this memory. The workspace includes what brings rows and vectors into
+  /// their order.
+  StreamedSizes sizes_on_disk(GridShape grid, int row, int col, Index columns, Index memory) const;
 
  private:
   struct Tables;
+  StreamedSizes sizes_of_rank(GridShape grid, int row, int col, Index columns,
+                              std::optional<Index> memory) const;
   std::unique_ptr<Tables> tables_;
 };
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "streamed/stored_parts.hpp"
+
+#include <xxhash.h>
+
+#include <utility>
+
+#include "base/at_work.hpp"
+#include "base/message.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Of a piece of a part, which begins there.
+std::uint64_t hash_of(Index begin, const std::byte* piece, Index bytes) {
+  return XXH3_64bits_withSeed(piece, static_cast<std::size_t>(bytes), static_cast<std::uint64_t>(begin));
+}
+
+}  // namespace
+
+StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::vector<Order> passes,
+                         Pieces pieces)
+    : backend_(std::move(backend)),
+      plan_(std::move(plan)),
+      passes_(std::move(passes)),
+      pieces_(std::move(pieces)),
+      memory_(backend_, plan_.bytes_in_memory()),
+      hashes_(plan_.bytes.size()),
+      is_checked_(plan_.bytes.size()) {
+  ring_ = residents_ = memory_.data();
+  if (plan_.slots > 0) {
+    const auto address = reinterpret_cast<std::uintptr_t>(ring_);
+    constexpr auto block = static_cast<std::uintptr_t>(TileFile::block);
+    ring_ += (block - address % block) % block;
+    residents_ = ring_ + plan_.slots * plan_.slot_bytes;
+  }
+  Index next = 0;
+  for (Index part = 0; part < plan_.count(); ++part) {
+    places_.push_back(next);
+    next += plan_.is_resident(part) ? plan_.bytes[at(part)] : 0;
+  }
+  for (const Order& pass : passes_) {
+    std::vector<Index>& before = read_before_.emplace_back(1, 0);
+    for (const Index part : pass.parts) before.push_back(before.back() + (plan_.is_resident(part) ? 0 : 1));
+  }
+}
+
+void StoredParts::put_in(TileFile file, bool has_all) {
+  file_ = std::move(file);
+  has_all_ = has_all;
+  Index next = 0;
+  for (Index part = 0; part < plan_.count(); ++part) {
+    places_in_file_.push_back(next);
+    next += is_in_file(part) ? plan_.file_bytes(part) : 0;
+  }
+}
+
+Index StoredParts::bytes_in_file(bool has_all) const {
+  Index sum = plan_.bytes_on_disk();
+  for (Index part = 0; has_all && part < plan_.count(); ++part)
+    sum += plan_.is_resident(part) ? plan_.file_bytes(part) : 0;
+  return sum;
+}
+
+void StoredParts::write(Index part, Index begin, const std::byte* from, Index bytes) {
+  if (plan_.is_resident(part)) backend_->upload(from, resident(part) + begin, bytes);
+  if (!is_in_file(part)) return;
+  hashes_[at(part)] += hash_of(begin, from, bytes);
+  file_->write(from, bytes, places_in_file_[at(part)] + begin);
+}
+
+void StoredParts::read_residents() {
+  for (Index part = 0; part < plan_.count(); ++part) {
+    if (!plan_.is_resident(part)) continue;
+    const AtWork at_work;
+    file_->read(resident(part), plan_.bytes[at(part)], places_in_file_[at(part)]);
+    check(part, resident(part));
+  }
+}
+
+void StoredParts::finish() {
+  if (file_) file_->finish();
+}
+
+void StoredParts::start_reading() {
+  if (plan_.slots == 0) return;
+  std::vector<ReadAhead::Pass> reads;
+  for (const Order& pass : passes_) {
+    ReadAhead::Pass& read = reads.emplace_back();
+    read.next = pass.next;
+    for (const Index part : pass.parts)
+      if (!plan_.is_resident(part))
+        read.parts.push_back({part, places_in_file_[at(part)], plan_.file_bytes(part)});
+  }
+  reader_ = std::make_unique<ReadAhead>(*file_, ReadAhead::Ring{ring_, plan_.slots, plan_.slot_bytes},
+                                        std::move(reads),
+                                        [this](Index part, const std::byte* memory) { check(part, memory); });
+}
+
+void StoredParts::check(Index part, const std::byte* memory) {
+  if (is_checked_[at(part)] != 0 && !checks_all_) return;
+  std::uint64_t hash = 0;
+  pieces_(part, [&](Index begin, Index bytes) { hash += hash_of(begin, memory + begin, bytes); });
+  if (hash != hashes_[at(part)])
+    throw InputError(message(file_->place(), ": ", plan_.bytes[at(part)],
+                             " bytes of A are not those that were written there"));
+  is_checked_[at(part)] = 1;
+}
+
+StoredParts::Pass::Pass(StoredParts& parts, Index number)
+    : parts_(parts), order_(parts.passes_[at(number)]), read_before_(parts.read_before_[at(number)]) {
+  if (!parts_.reader_) return;
+  parts_.checks_all_ = check_level() == Check::all;
+  parts_.reader_->begin_pass(number);
+}
+
+const std::byte* StoredParts::Pass::get(Index k) const {
+  const Index part = order_.parts[at(k)];
+  keep_alive();
+  return parts_.plan_.is_resident(part) ? parts_.resident(part) : parts_.reader_->get(read_before_[at(k)]);
+}
+
+void StoredParts::Pass::release_before(Index k) const {
+  if (parts_.reader_) parts_.reader_->release_before(read_before_[at(k)]);
+}
+
+}  // namespace gridlops
