@@ -141,7 +141,7 @@ void put_on_disk(const PlanArguments& arguments, Plan& plan) {
   plan.memory = memory_of<T>(arguments, plan, room);
   for_each_full_rank(arguments, plan.grid,
                      [&](int row, int col) { plan.disk = std::max(plan.disk, sizes(row, col, room).disk); });
-  const Index read = plan.iteration.one_pass ? tiles.disk : 2 * tiles.disk;
+  const Index read = plan.iteration.one_pass ? plan.disk : 2 * plan.disk;
   plan.seconds = std::max(plan.seconds, static_cast<double>(read) / static_cast<double>(arguments.disk_rate));
 }
 

@@ -30,6 +30,8 @@ class IndependentFrequencies {
         own_(kernel.local_box()[0]),
         slices_(G.entries.local()),
         compressed_(G.compressed),
+        series_(G.series),
+        series_memory_(G.series_memory),
         comm_(kernel.grid->comm()) {
     alone_comm_ = comm_.split(comm_.rank(), 0);
     alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
@@ -72,6 +74,7 @@ class IndependentFrequencies {
   Space slice_space() const { return array_space(alone_, {1, arguments_.nx, arguments_.ny}, 0); }
 
   OperatorPtr<T> kernel_of(Index f) const {
+    if (series_) series_->start(series_memory_, {f, 1});
     if (!compressed_.empty()) return compressed_[static_cast<std::size_t>(f)];
     const Space kernel = slice_space();
     const Index size = kernel.dimension();
@@ -146,6 +149,8 @@ class IndependentFrequencies {
   Range own_;
   MatrixView<T> slices_;
   const std::vector<OperatorPtr<T>>& compressed_;
+  std::shared_ptr<CompressedSeries<T>> series_;
+  const Index& series_memory_;
   Communicator& comm_;
   std::unique_ptr<Communicator> alone_comm_;
   std::shared_ptr<const ProcessGrid> alone_;

@@ -2,11 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "command_line/console.hpp"
+#include "command_line/limits.hpp"
+#include "command_line/memory_limit.hpp"
+#include "command_line/option_values.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "subcommands.hpp"
@@ -73,10 +79,10 @@ class Mdd {
   void invert_in_time() {
     run_.note_kernel(scalar_type_of<C>);
     const OperatorPtr<R> A = multidimensional_convolution<R>(G_.on_arrays(G_.A), times_);
-    if (run_.plan({.solve = solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources),
-                   .arrays = bytes_of<R>(A->domain()) + bytes_of<R>(A->range()),
-                   .otherwise = G_.bytes_at_reading}))
-      return;
+    SolveBytes bytes = solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources);
+    const Index arrays = bytes_of<R>(A->domain()) + bytes_of<R>(A->range());
+    start_series(bytes, bytes.vectors + bytes.products + arrays);
+    if (run_.plan({.solve = bytes, .arrays = arrays, .otherwise = G_.bytes_at_reading})) return;
     DistMatrix<R> given = given_traces(), other = others<R>(*A);
     invert<R>(
         run_, *A,
@@ -90,6 +96,7 @@ class Mdd {
         [&](const char* name, DistMatrix<R>& X, bool is_data) {
           run_.save(name, is_data ? A->range() : A->domain(), X);
         });
+    note_series();
   }
 
   /// The transform of the kept band keeps norms, so the iterations equal those in time.
@@ -99,10 +106,12 @@ class Mdd {
     if (arguments_.independent) frequencies.emplace(arguments_, kernel_, G_, weights_);
     SolveOptions how;
     how.one_pass = reads_once();
-    if (run_.plan(memory_in_frequency(frequencies ? frequencies->bytes()
-                                                  : solve_weighted_bytes(arguments_.common.solver, A,
-                                                                         weights_, arguments_.sources, how))))
-      return;
+    SolveBytes bytes =
+        frequencies ? frequencies->bytes()
+                    : solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources, how);
+    const Index arrays = bytes_of<C>(A->domain()) + bytes_of<C>(A->range());
+    start_series(bytes, std::max(bytes.vectors + bytes.products + arrays, transform_bytes()));
+    if (run_.plan(memory_in_frequency(bytes))) return;
     DistMatrix<C> given = (own_ ? data_ : models_).spectra_of(given_traces());
     release_scratch(*run_.grid());  // of the transform
     DistMatrix<C> other = others<C>(*A);
@@ -123,6 +132,7 @@ class Mdd {
           release_scratch(*run_.grid());
           run_.save(name, transform.traces(), in_time);
         });
+    note_series();
   }
 
  private:
@@ -132,13 +142,18 @@ class Mdd {
   Index bytes_of(const Space& space) const {
     return space.local_rows() * arguments_.sources * static_cast<Index>(sizeof(T));
   }
-  InversionMemory memory_in_frequency(const SolveBytes& solve) const {
+  /// What a rank has besides the kernel before the inversion in frequencies, or after.
+  Index transform_bytes() const {
     const Index of_models = bytes_of<C>(G_.A->domain()), of_data = bytes_of<C>(G_.A->range()),
                 columns = arguments_.sources;
-    Index transform = (own_ ? data_ : models_).bytes(columns);
-    if (!arguments_.common.save.empty())
-      transform = std::max(
-          {transform, of_data + models_.bytes(columns), own_ ? 0 : of_models + data_.bytes(columns)});
+    const Index transform = (own_ ? data_ : models_).bytes(columns);
+    if (arguments_.common.save.empty()) return transform;
+    return std::max(
+        {transform, of_data + models_.bytes(columns), own_ ? 0 : of_models + data_.bytes(columns)});
+  }
+  InversionMemory memory_in_frequency(const SolveBytes& solve) const {
+    const Index of_models = bytes_of<C>(G_.A->domain()), of_data = bytes_of<C>(G_.A->range()),
+                columns = arguments_.sources, transform = transform_bytes();
     // Frequencies that are solved alone also have a packed slice, during the solve.
     Index kernel = arguments_.independent && !arguments_.compress
                        ? kernel_.local_rows() * static_cast<Index>(sizeof(C))
@@ -147,6 +162,37 @@ class Mdd {
     return {.solve = solve,
             .arrays = of_models + of_data,
             .otherwise = std::max(G_.bytes_at_reading, kernel + transform)};
+  }
+
+  /// Lets compressed kernels on disks have what memory the inversion leaves, and adds that to its operators'
+  /// (collective over the grid). inversion: what a rank takes for the inversion without the kernel. Throws
+  /// UsageError on all ranks if that leaves too little.
+  void start_series(SolveBytes& bytes, Index inversion) {
+    if (!arguments_.on_disk) return;
+    constexpr Index texts = Index{8} << 20;
+    Communicator& comm = run_.grid()->comm();
+    CompressedSeries<C>& series = *G_.series;
+    const Range all{0, series.count()};
+    // MPI has copies of what groups sum.
+    const Index copies = bytes_of<C>(G_.A->domain()) + bytes_of<C>(G_.A->range()),
+                beside = resident_bytes() + texts + copies + inversion,
+                least = beside + (all.size > 0 ? series.memory(0, all) : 0);
+    std::array<Index, 2> most{beside, least};
+    comm.all_reduce(most, ReduceOp::max);
+    if (most[1] > arguments_.memory)
+      throw UsageError(fmt::format("--memory is {}, but a rank takes at least {} with its kernels on a disk",
+                                   bytes_text(arguments_.memory), bytes_text(most[1])));
+    G_.series_memory = arguments_.memory - most[0];
+    attempt(comm, [&] { series.start(G_.series_memory, all); });
+    bytes.operators += all.size > 0 ? series.memory(G_.series_memory, all) : 0;
+  }
+  void note_series() {
+    if (!arguments_.on_disk) return;
+    const CompressedSeries<C>& series = *G_.series;
+    const ProcessGrid& grid = *run_.grid();
+    run_.figure("disk_bytes", sum(grid, static_cast<double>(series.bytes_on_disk())));
+    run_.figure("disk_bytes_read", sum(grid, static_cast<double>(series.bytes_read())));
+    run_.figure("disk_seconds_waited", maximum(grid, series.seconds_waited()));
   }
 
   /// Whether CGLS reads the kernel once in an iteration. With few sources memory limits the products.
@@ -223,6 +269,9 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "--independent and --groups exclude each other: a rank that shares a frequency cannot solve it "
         "alone");
   }
+  if (arguments.on_disk && arguments.common.device != "cpu")
+    throw UsageError("--storage disk is for kernels in host memory, on --device cpu");
+  if (arguments.on_disk && arguments.memory == 0) arguments.memory = available_bytes_per_rank(world);
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(
         "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "
@@ -241,6 +290,7 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   run.option("independent", arguments.independent);
   run.option("groups", arguments.groups);
   if (arguments.compress) run.option("compress", *arguments.compress);
+  if (arguments.on_disk) run.option("storage", "disk");
   return run.run([&]<Scalar R>() {
     Mdd<R> problem(run, arguments);
     arguments.domain == "time" ? problem.invert_in_time() : problem.invert_in_frequency();
@@ -318,6 +368,26 @@ Action define_mdd(Options& options) {
       ->needs(compress);
   options.text("--source-positions", arguments->source_positions, "P.npy", "The same for the sources")
       ->needs(compress);
+  CLI::Option* const storage = options.parsed(
+      "--storage",
+      [arguments](const std::string& text) {
+        if (text != "memory" && text != "disk")
+          throw UsageError(fmt::format("--storage is {}, but must be memory or disk", text));
+        arguments->on_disk = text == "disk";
+      },
+      "memory|disk",
+      "Where compressed kernels are; disk: each rank has those that have no room in memory on a disk, and "
+      "reads them ahead. With --independent a frequency that is solved has all the room [memory]");
+  storage->needs(compress);
+  options
+      .parsed(
+          "--memory", [arguments](const std::string& text) { arguments->memory = size_number(text, 1); },
+          "BYTES", "The most memory of a rank, such as 4G [what the machine and its control groups leave]")
+      ->needs(storage);
+  options
+      .text("--scratch", arguments->scratch, "DIR",
+            "Where --storage disk puts kernels, which are gone when the run ends [$TMPDIR, or /var/tmp]")
+      ->needs(storage);
   define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",

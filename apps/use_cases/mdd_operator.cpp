@@ -136,6 +136,7 @@ KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments&
 template <Scalar C>
 struct CompressedSlices {
   std::vector<CompressedMatrixPtr<C>> compressed;
+  std::shared_ptr<CompressedSeries<C>> series;  // if they go to disks
   OperatorPtr<C> exact;
 };
 template <Scalar R>
@@ -148,8 +149,13 @@ CompressedSlices<std::complex<R>> compressed_slices(const MddArguments& argument
       .row_order = station_order(comm, arguments.receiver_positions, "the kernel", arguments.ny, "receivers"),
       .col_order = station_order(comm, arguments.source_positions, "the kernel", arguments.nx, "sources")};
   CompressedSlices<C> result;
+  // A quarter, so that parts that are read ahead take little of it.
+  if (arguments.on_disk)
+    result.series = std::make_shared<CompressedSeries<C>>(
+        StreamOptions{.scratch = arguments.scratch, .memory = arguments.memory / 4});
   const auto add = [&](const ConstDistMatrix<C>& slice) {
-    result.compressed.push_back(compress(slice, options));
+    result.compressed.push_back(result.series ? result.series->add(slice, options)
+                                              : compress(slice, options));
   };
   if (arguments.kernel_is_complex) {
     read_slices<R>(arguments, groups, [&](Index, const ConstDistMatrix<C>& slice) { add(slice); });
@@ -195,10 +201,13 @@ void note_compression(UseCase& run, const SliceGroups& groups,
 
 template <Scalar R>
 Index bytes_at_compressing(const MddArguments& arguments, const Space& kernel, const SliceGroups& groups,
-                           const std::vector<OperatorPtr<std::complex<R>>>& compressed) {
+                           const std::vector<CompressedMatrixPtr<std::complex<R>>>& compressed) {
   using C = std::complex<R>;
-  Index bytes = 0;
-  for (const OperatorPtr<C>& slice : compressed) bytes += slice->kept_bytes(Partition());
+  Index bytes = 0;  // with those that are on disks the factors of one
+  for (const CompressedMatrixPtr<C>& slice : compressed) bytes += slice->kept_bytes(Partition());
+  if (arguments.on_disk)
+    for (const CompressedMatrixPtr<C>& slice : compressed)
+      bytes = std::max(bytes, slice->report().bytes / groups.own_grid()->shape().size());
   const std::vector<DistMatrix<C>> slices = planned_slices<C>(groups, arguments);
   Index whole = 0;
   for (const DistMatrix<C>& slice : slices) whole += bytes_of(slice);
@@ -219,8 +228,9 @@ KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArgumen
       .A = grouped_slices<C>(groups, operators),
       .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
       .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
+      .series = slices.series,
       .exact = slices.exact,
-      .bytes_at_reading = bytes_at_compressing<R>(arguments, kernel, groups, operators)};
+      .bytes_at_reading = bytes_at_compressing<R>(arguments, kernel, groups, slices.compressed)};
   if (!arguments.independent) return G;
   // Groups of one rank have the frequencies in their order. Each is a problem in arrays, as the whole is.
   std::vector<OperatorPtr<C>> alone;
@@ -231,6 +241,7 @@ KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArgumen
   }
   return {.A = G.on_arrays(G.A),
           .compressed = std::move(alone),
+          .series = G.series,
           .exact = slices.exact == nullptr ? nullptr : G.on_arrays(slices.exact),
           .bytes_at_reading = G.bytes_at_reading};
 }

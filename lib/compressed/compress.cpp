@@ -231,12 +231,18 @@ Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const La
   return {std::move(tiles), power, report};
 }
 
+/// store: of a series; null: the operator has its factors.
 template <Scalar T>
 CompressedMatrixPtr<T> operator_of(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                   Compression made) {
+                                   Compression made, const StoreTiles<T>& store = {}) {
+  const std::shared_ptr<Backend>& backend = grid->backend();
   return make_compressed<T>(
-      grid, layout, [&] { return CompressedBlock<T>(grid->backend(), std::move(made.tiles)); }, made.power,
-      made.report);
+      grid, layout,
+      [&] {
+        return store ? MadeBlock<T>{store(backend, std::move(made.tiles)), nullptr}
+                     : make_block<T>(backend, std::move(made.tiles));
+      },
+      made.power, made.report, store != nullptr);
 }
 
 void check_file(const std::shared_ptr<const ProcessGrid>& grid, const std::string& name,
@@ -260,7 +266,8 @@ Compression compress_file(const std::shared_ptr<const ProcessGrid>& grid, const 
 }  // namespace
 
 template <Scalar T>
-CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options) {
+CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const CompressionOptions& options,
+                                     const StoreTiles<T>& store) {
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
   agree(grid, "compress", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", A);
@@ -269,10 +276,18 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
     require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                         "compress needs its matrix as ", needed.describe(), ", not as ",
                         A.layout().describe());
+    require<UsageError>(!store || grid->backend()->memory_space() == MemorySpace::host,
+                        "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
   });
   if (!grid->is_member()) return idle_compressed<T>(grid, A.layout());
   return operator_of<T>(grid, A.layout(),
-                        compress_on<T>(grid, A.layout(), options, [&] { return source_in_memory(A); }));
+                        compress_on<T>(grid, A.layout(), options, [&] { return source_in_memory(A); }),
+                        store);
+}
+
+template <Scalar T>
+CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options) {
+  return compress_with<T>(A, options, {});
 }
 
 template <Scalar T>
@@ -295,6 +310,8 @@ CompressionReport save_compressed(const std::shared_ptr<const ProcessGrid>& grid
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>&, const CompressionOptions&,     \
+                                                const StoreTiles<T>&);                                    \
   template CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>&, const CompressionOptions&);         \
   template CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>&, const std::string&, \
                                            const MatrixHeader&, const CompressionOptions&);               \

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/scratch.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "local/arrays/array_kernels.hpp"
@@ -36,8 +38,8 @@ std::vector<Index> inverse(const std::vector<Index>& order) {
 }  // namespace
 
 template <Scalar T>
-CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock block,
-                                    const FetchFactors& fetch, const StreamOptions* on_disk)
+CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, const TiledBlock& block,
+                                    std::optional<Index> memory)
     : backend_(std::move(backend)) {
   set_up(rows_, block.rows);
   set_up(cols_, block.cols);
@@ -53,18 +55,13 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock
   }
   rows_.from_other = uploaded(from_cols);
   cols_.from_other = uploaded(from_rows);
-  place_lines(block, on_disk);
-  take_parts(on_disk);
-  fill(true, block, fetch);
-  fill(false, block, fetch);
-  parts_->finish();
-  parts_->start_reading();
+  place_lines(block, memory);
 }
 
 /// The vectors of a side follow each other line by line, there precision by precision, and other line by
 /// other. Numbers between those of two precisions belong to none.
 template <Scalar T>
-typename CompressedBlock<T>::Places CompressedBlock<T>::number_vectors(Side& side, TiledBlock& block,
+typename CompressedBlock<T>::Places CompressedBlock<T>::number_vectors(Side& side, const TiledBlock& block,
                                                                        bool by_rows) {
   Places first(block.tiles.size());
   Index next = 0;
@@ -108,7 +105,7 @@ void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
 
 /// Says where each line, and what it has, begins in its part.
 template <Scalar T>
-void CompressedBlock<T>::place_lines(TiledBlock& block, const StreamOptions* on_disk) {
+void CompressedBlock<T>::place_lines(const TiledBlock& block, std::optional<Index> memory) {
   std::array<std::vector<Index>, 2> bytes;  // of columns and of rows
   const auto place = [](Stored& stored, Index& next) {
     stored.begin = next;
@@ -128,10 +125,10 @@ void CompressedBlock<T>::place_lines(TiledBlock& block, const StreamOptions* on_
       bytes[by_rows ? 1 : 0].push_back(line.bytes);
     }
   }
-  plan_ =
-      LinePlan(bytes[0], bytes[1], on_disk == nullptr ? std::nullopt : std::optional<Index>(on_disk->memory));
+  plan_ = LinePlan(bytes[0], bytes[1], memory);
   for (const bool by_rows : {false, true}) {
     for (const Range part : by_rows ? plan_.rows : plan_.cols) {
+      std::vector<Range>& pieces = pieces_.emplace_back();
       Index next = 0;
       for (Index l = part.begin; l < part.end(); ++l) {
         Line& line = (by_rows ? rows_ : cols_).lines[at(l)];
@@ -139,6 +136,7 @@ void CompressedBlock<T>::place_lines(TiledBlock& block, const StreamOptions* on_
         for (Stored& factor : line.factors) factor.begin += next;
         for (DenseTile& dense : line.dense) dense.tile.begin += next;
         next += line.bytes;
+        pieces.push_back({line.begin, line.bytes});
       }
     }
   }
@@ -147,38 +145,30 @@ void CompressedBlock<T>::place_lines(TiledBlock& block, const StreamOptions* on_
       cols_.lines[at(dense.other)].dense.push_back({l, dense.tile});
 }
 
-/// Takes memory, and room on the disk.
 template <Scalar T>
-void CompressedBlock<T>::take_parts(const StreamOptions* on_disk) {
-  // The lines of each part, which are written one by one.
-  std::vector<std::vector<Range>> lines;
-  for (const bool by_rows : {false, true}) {
-    for (const Range part : by_rows ? plan_.rows : plan_.cols) {
-      std::vector<Range>& pieces = lines.emplace_back();
-      for (Index l = part.begin; l < part.end(); ++l) {
-        const Line& line = (by_rows ? rows_ : cols_).lines[at(l)];
-        pieces.push_back({line.begin, line.bytes});
-      }
-    }
-  }
-  StoredParts::Order forward{.parts = std::vector<Index>(lines.size()), .next = 1}, adjoint{.next = 0};
-  std::iota(forward.parts.begin(), forward.parts.end(), Index{0});
-  adjoint.parts = forward.parts;
-  std::rotate(adjoint.parts.begin(), adjoint.parts.begin() + std::ssize(plan_.cols), adjoint.parts.end());
-  parts_ =
-      std::make_unique<StoredParts>(backend_, plan_.parts, std::vector{forward, adjoint},
-                                    [lines = std::move(lines)](Index part, const StoredParts::UsePiece& use) {
-                                      for (const Range line : lines[at(part)]) use(line.begin, line.size);
-                                    });
-  const Index bytes = parts_->bytes_in_file(false);
-  if (bytes > 0) parts_->put_in(TileFile::nameless(on_disk->scratch, bytes));
+std::vector<Index> CompressedBlock<T>::order(Op op, Index first) const {
+  std::vector<Index> parts(pieces_.size());
+  std::iota(parts.begin(), parts.end(), first);
+  if (op != Op::none) std::rotate(parts.begin(), parts.begin() + std::ssize(plan_.cols), parts.end());
+  return parts;
 }
 
-/// Moves the vectors, and the dense tiles if by rows, into their parts, line by line: what memory a line took
-/// as tiles is free before the next one takes its own.
 template <Scalar T>
-void CompressedBlock<T>::fill(bool by_rows, TiledBlock& block, const FetchFactors& fetch) {
-  Side& side = by_rows ? rows_ : cols_;
+void CompressedBlock<T>::use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) {
+  parts_ = std::move(parts);
+  passes_ = {forward, adjoint};
+}
+
+template <Scalar T>
+void CompressedBlock<T>::store(TiledBlock block, const FetchFactors& fetch, const WritePart& write) {
+  for (const bool by_rows : {true, false}) store(by_rows, block, fetch, write);
+}
+
+/// One side. What memory a line took as tiles is free before the next one takes its own.
+template <Scalar T>
+void CompressedBlock<T>::store(bool by_rows, TiledBlock& block, const FetchFactors& fetch,
+                               const WritePart& write) const {
+  const Side& side = by_rows ? rows_ : cols_;
   const std::vector<Range>& parts = by_rows ? plan_.rows : plan_.cols;
   const Index first_part = by_rows ? std::ssize(plan_.cols) : 0,
               others = count_of(by_rows ? block.cols : block.rows);
@@ -192,7 +182,7 @@ void CompressedBlock<T>::fill(bool by_rows, TiledBlock& block, const FetchFactor
         put_narrow<T>({stored.data(), in.shape.rows, count, in.shape.precision},
                       kernels.narrow_strip(in.shape.rows), first, in.shape.cols,
                       arranged.data() + (in.begin - line.begin));
-        stored = {};
+        stored = std::vector<std::byte>();  // {} would keep the memory
       };
       std::array<Index, precisions> first{};
       auto dense = line.dense.begin();
@@ -209,14 +199,35 @@ void CompressedBlock<T>::fill(bool by_rows, TiledBlock& block, const FetchFactor
           first[p] += tile.ranks[p];
         }
       }
-      parts_->write(first_part + part, line.begin, arranged.data(), line.bytes);
+      write(first_part + part, line.begin, arranged.data(), line.bytes);
       keep_alive();
     }
   }
 }
 
 template <Scalar T>
-Index CompressedBlock<T>::index_bytes() const {
+std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend, CompressedBlock<T>& block,
+                                         TiledBlock tiles, const FetchFactors& fetch,
+                                         const StreamOptions* on_disk) {
+  const auto parts = std::make_shared<StoredParts>(
+      backend, block.parts(),
+      std::vector<StoredParts::Order>{{block.order(Op::none, 0), 1}, {block.order(Op::adjoint, 0), 0}},
+      [pieces = block.pieces()](Index part, const StoredParts::UsePiece& use) {
+        for (const Range piece : pieces[at(part)]) use(piece.begin, piece.size);
+      });
+  const Index bytes = block.parts().bytes_on_disk();
+  if (bytes > 0) parts->put_in(std::make_shared<TileFile>(TileFile::nameless(on_disk->scratch, bytes)));
+  block.store(std::move(tiles), fetch, [&](Index part, Index begin, const std::byte* from, Index count) {
+    parts->write(part, begin, from, count);
+  });
+  parts->finish();
+  parts->start_reading();
+  block.use(parts, 0, 1);
+  return parts;
+}
+
+template <Scalar T>
+Index CompressedBlock<T>::order_bytes() const {
   Index sum = 0;
   for (const Side* side : {&rows_, &cols_})
     sum += Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
@@ -224,14 +235,9 @@ Index CompressedBlock<T>::index_bytes() const {
 }
 
 template <Scalar T>
-Index CompressedBlock<T>::bytes() const {
+Index CompressedBlock<T>::factor_bytes() const {
   const std::vector<Index>& parts = plan_.parts.bytes;
-  return index_bytes() + std::accumulate(parts.begin(), parts.end(), Index{0});
-}
-
-template <Scalar T>
-Index CompressedBlock<T>::kept_bytes() const {
-  return index_bytes() + plan_.parts.bytes_in_memory();
+  return std::accumulate(parts.begin(), parts.end(), Index{0});
 }
 
 template <Scalar T>
@@ -266,7 +272,7 @@ class CompressedBlock<T>::Product {
         X_(X),
         Y_(Y),
         flops_(flops),
-        pass_(*A.parts_, op == Op::none ? 0 : 1) {}
+        pass_(*A.parts_, A.passes_[op == Op::none ? 0 : 1]) {}
 
   /// T ← Vᴴ X, or T ← Uᴴ X, and then also with the dense tiles.
   void multiply_in(MatrixView<T> of_in) {
@@ -344,6 +350,8 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
   const double flops = product_flops<T>(elements_, 1, columns);
   trace_flops(flops);
   if (Y.empty()) return;
+  require<UsageError>(parts_ != nullptr,
+                      "this matrix of a series does not work now: call start() with its number before");
 
   const bool in_is_moved = in.order.size() > 0, out_is_moved = out.order.size() > 0;
   const ScratchArray<T> in_memory(grid, in_is_moved ? in.size * columns : 0),
@@ -367,7 +375,10 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
   if (out_is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class CompressedBlock<T>;
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template class CompressedBlock<T>;                                                                      \
+  template std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>&, CompressedBlock<T>&, \
+                                                    TiledBlock, const FetchFactors&, const StreamOptions*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

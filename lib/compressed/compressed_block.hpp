@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compressed/line_plan.hpp"
@@ -27,8 +28,12 @@ struct TiledBlock {
   TileLines rows, cols;
   std::vector<StoredTile> tiles;  ///< row of tiles by row of tiles
 
-  StoredTile& tile(Index i, Index j) {
-    return tiles[static_cast<std::size_t>(i * static_cast<Index>(cols.sizes.size()) + j)];
+  StoredTile& tile(Index i, Index j) { return tiles[place(i, j)]; }
+  const StoredTile& tile(Index i, Index j) const { return tiles[place(i, j)]; }
+
+ private:
+  std::size_t place(Index i, Index j) const {
+    return static_cast<std::size_t>(i * static_cast<Index>(cols.sizes.size()) + j);
   }
 };
 
@@ -46,21 +51,28 @@ using FetchFactors = std::function<void(Index i, Index j, bool of_row, StoredTil
 template <Scalar T>
 class CompressedBlock {
  public:
-  CompressedBlock() = default;
-  /// Moves the factors where products use them, line by line. fetch: brings them; null: the tiles have
-  /// theirs. on_disk: of the StreamOptions, scratch and memory; null: all stays in memory of the backend.
-  /// Throws OutOfMemory and OutputError on this rank alone, and what fetch throws.
-  CompressedBlock(std::shared_ptr<Backend> backend, TiledBlock tiles, const FetchFactors& fetch = {},
-                  const StreamOptions* on_disk = nullptr);
+  /// Says where everything will lie, for tiles of which only the shapes are used. Takes memory for the
+  /// orders. memory: of the parts, what is to be in memory (LinePlan). Throws OutOfMemory on this rank alone.
+  CompressedBlock(std::shared_ptr<Backend> backend, const TiledBlock& shapes, std::optional<Index> memory);
+
+  const PartPlan& parts() const { return plan_.parts; }
+  /// The pieces in which each part is written.
+  const std::vector<std::vector<Range>>& pieces() const { return pieces_; }
+  /// The order in which a product uses the parts, which are numbered from `first` on.
+  std::vector<Index> order(Op op, Index first) const;
+
+  using WritePart = std::function<void(Index part, Index begin, const std::byte* from, Index bytes)>;
+  /// Hands the factors to write(), line by line. fetch: brings them; null: the tiles have theirs.
+  void store(TiledBlock block, const FetchFactors& fetch, const WritePart& write);
+  /// From now on products take what was written from there, in these two passes.
+  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint);
 
   /// Of the factors, and of the orders.
-  Index bytes() const;
-  /// The memory that it keeps.
-  Index kept_bytes() const;
+  Index bytes() const { return order_bytes() + factor_bytes(); }
+  Index order_bytes() const;
+  Index factor_bytes() const;
   /// The scratch memory of a product with this many columns.
   Index scratch_bytes(Index columns) const;
-  Index bytes_read() const { return parts_ ? parts_->bytes_read() : 0; }
-  double seconds_waited() const { return parts_ ? parts_->seconds_waited() : 0; }
 
   /// Y ← α op(A) X + β Y. Takes scratch memory of the grid. Throws InputError on this rank alone if its disk
   /// fails; then Y is meaningless.
@@ -101,18 +113,25 @@ class CompressedBlock {
   Buffer<Index> uploaded(const std::vector<Index>& indices) const;
   void set_up(Side& side, const TileLines& lines) const;
   using Places = std::vector<std::array<Index, precisions>>;  // of the first vector of a tile and precision
-  Places number_vectors(Side& side, TiledBlock& block, bool by_rows);
-  void place_lines(TiledBlock& block, const StreamOptions* on_disk);
-  void take_parts(const StreamOptions* on_disk);
-  void fill(bool by_rows, TiledBlock& block, const FetchFactors& fetch);
-  Index index_bytes() const;
+  Places number_vectors(Side& side, const TiledBlock& block, bool by_rows);
+  void place_lines(const TiledBlock& block, std::optional<Index> memory);
+  void store(bool by_rows, TiledBlock& block, const FetchFactors& fetch, const WritePart& write) const;
   void move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
 
   std::shared_ptr<Backend> backend_;
   Side rows_, cols_;
   Index elements_ = 0;  // of all factors and dense tiles
   LinePlan plan_;
-  std::unique_ptr<StoredParts> parts_;
+  std::vector<std::vector<Range>> pieces_;
+  std::shared_ptr<StoredParts> parts_;
+  std::array<Index, 2> passes_{};  // forward, adjoint
 };
+
+/// The parts of one block. on_disk: of the StreamOptions, scratch and memory; null: all stays in memory of
+/// the backend. Throws OutOfMemory and OutputError on this rank alone, and what fetch throws.
+template <Scalar T>
+std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend, CompressedBlock<T>& block,
+                                         TiledBlock tiles, const FetchFactors& fetch = {},
+                                         const StreamOptions* on_disk = nullptr);
 
 }  // namespace gridlops

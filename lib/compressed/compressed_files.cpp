@@ -267,12 +267,12 @@ class TileReader {
   std::vector<std::byte> all_, some_;
 };
 
-/// The block of a rank, of these lines. on_disk: as for CompressedBlock; then no more than a line is ever in
+/// The block of a rank, of these lines. on_disk: as for store_alone(); then no more than a line is ever in
 /// memory besides what is to be there.
 template <Scalar T>
-CompressedBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> reader,
-                              const TileTables& tables, KeptLines rows, KeptLines cols,
-                              const StreamOptions* on_disk) {
+MadeBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> reader,
+                        const TileTables& tables, KeptLines rows, KeptLines cols,
+                        const StreamOptions* on_disk) {
   TiledBlock block;
   for (std::size_t i = 0; i < rows.lines.size(); ++i) {
     for (std::size_t j = 0; j < cols.lines.size(); ++j) {
@@ -292,7 +292,7 @@ CompressedBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReade
     if (of_row) reader.read_u(entry, all_rows, all_cols, rows.inside[at(i)], cols.inside[at(j)], tile);
     if (of_row == v_with_u) reader.read_v(entry, all_rows, all_cols, cols.inside[at(j)], tile);
   };
-  return CompressedBlock<T>(backend, std::move(block), fetch, on_disk);
+  return make_block<T>(backend, std::move(block), fetch, on_disk);
 }
 
 }  // namespace

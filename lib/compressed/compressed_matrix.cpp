@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -20,10 +21,11 @@ namespace {
 template <Scalar T>
 class StationaryCompressed final : public CompressedMatrix<T> {
  public:
-  StationaryCompressed(const ConstDistMatrix<T>& shape, CompressedBlock<T> block, int power,
+  /// made: empty on idle ranks.
+  StationaryCompressed(const ConstDistMatrix<T>& shape, MadeBlock<T> made, int power,
                        const CompressionReport& report, bool may_fail)
       : CompressedMatrix<T>(range_nested(shape), domain_nested(shape)),
-        block_(std::move(block)),
+        made_(std::move(made)),
         factor_(std::ldexp(Real<T>(1), power)),
         report_(report),
         may_fail_(may_fail) {
@@ -32,8 +34,8 @@ class StationaryCompressed final : public CompressedMatrix<T> {
   }
 
   const CompressionReport& report() const override { return report_; }
-  Index bytes_read() const override { return block_.bytes_read(); }
-  double seconds_waited() const override { return block_.seconds_waited(); }
+  Index bytes_read() const override { return made_.parts ? made_.parts->bytes_read() : 0; }
+  double seconds_waited() const override { return made_.parts ? made_.parts->seconds_waited() : 0; }
 
  private:
   bool runs_callers_code() const override { return false; }
@@ -45,11 +47,11 @@ class StationaryCompressed final : public CompressedMatrix<T> {
                       this->domain().local_columns(columns));
   }
   Index do_scratch_bytes(ProductKind, const Partition& columns) const override {
-    return block_.scratch_bytes(this->domain().local_columns(columns));
+    return !made_.block ? 0 : made_.block->scratch_bytes(this->domain().local_columns(columns));
   }
   Index do_kept_bytes(const Partition& columns) const override {
     const ProcessGrid& grid = *this->domain().grid;
-    return block_.kept_bytes() +
+    return made_.block->order_bytes() + (made_.parts ? made_.parts->plan().bytes_in_memory() : 0) +
            product_workspace_bytes(Algorithm::stationary_a,
                                    {this->rows(), this->cols(), columns.total(), scalar_type_of<T>},
                                    grid.shape(), grid.my_row(), grid.my_col(), false);
@@ -67,11 +69,11 @@ class StationaryCompressed final : public CompressedMatrix<T> {
     product_->multiply(
         op, block_of_models(*this), block_of_data(*this), in.local(), beta, out.local(),
         [&](MatrixView<const T> X, T beta_of_block, MatrixView<T> Y) {
-          failures.run([&] { block_.multiply(grid, op, factor_ * alpha, X, beta_of_block, Y); });
+          failures.run([&] { made_.block->multiply(grid, op, factor_ * alpha, X, beta_of_block, Y); });
         });
   }
 
-  CompressedBlock<T> block_;
+  MadeBlock<T> made_;
   Real<T> factor_;
   CompressionReport report_;
   bool may_fail_;
@@ -81,27 +83,37 @@ class StationaryCompressed final : public CompressedMatrix<T> {
 }  // namespace
 
 template <Scalar T>
+MadeBlock<T> make_block(const std::shared_ptr<Backend>& backend, TiledBlock tiles, const FetchFactors& fetch,
+                        const StreamOptions* on_disk) {
+  const auto block = std::make_shared<CompressedBlock<T>>(
+      backend, tiles, on_disk == nullptr ? std::nullopt : std::optional<Index>(on_disk->memory));
+  return {block, store_alone(backend, *block, std::move(tiles), fetch, on_disk)};
+}
+
+template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                       const std::function<CompressedBlock<T>()>& make_block, int power,
+                                       const std::function<MadeBlock<T>()>& make, int power,
                                        CompressionReport report, bool may_fail) {
-  CompressedBlock<T> block = attempt(grid->comm(), make_block);
-  std::array<Index, 1> bytes{block.bytes()};
+  MadeBlock<T> made = attempt(grid->comm(), make);
+  std::array<Index, 1> bytes{made.block->bytes()};
   grid->comm().all_reduce(bytes, ReduceOp::sum);
   report.bytes = bytes[0];
-  return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), std::move(block), power,
+  return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), std::move(made), power,
                                                    report, may_fail);
 }
 
 template <Scalar T>
 CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
-  return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), CompressedBlock<T>(), 0,
+  return std::make_shared<StationaryCompressed<T>>(planned_matrix<T>(grid, layout), MadeBlock<T>(), 0,
                                                    CompressionReport(), false);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                             \
+  template MadeBlock<T> make_block(const std::shared_ptr<Backend>&, TiledBlock, const FetchFactors&,        \
+                                   const StreamOptions*);                                                   \
   template class CompressedMatrix<T>;                                                                       \
   template CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&, \
-                                                  const std::function<CompressedBlock<T>()>&, int,          \
+                                                  const std::function<MadeBlock<T>()>&, int,                \
                                                   CompressionReport, bool);                                 \
   template CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

@@ -9,13 +9,33 @@
 
 namespace gridlops {
 
-/// The operator of the blocks that all ranks make (collective over the grid); make_block() may throw on one
-/// rank alone. Ã is a power of two times what they are. `layout`: of a matrix in dense blocks. Completes the
+/// A rank's block, and where its factors are. A block on its own knows what memory they take.
+template <Scalar T>
+struct MadeBlock {
+  std::shared_ptr<CompressedBlock<T>> block{};
+  std::shared_ptr<StoredParts> parts{};  ///< null: of a series, which has them
+};
+/// Stores the factors of a block on its own, as store_alone() does, with its errors.
+template <Scalar T>
+MadeBlock<T> make_block(const std::shared_ptr<Backend>& backend, TiledBlock tiles,
+                        const FetchFactors& fetch = {}, const StreamOptions* on_disk = nullptr);
+
+/// The operator of the blocks that all ranks make (collective over the grid); make() may throw on one rank
+/// alone. Ã is a power of two times what they are. `layout`: of a matrix in dense blocks. Completes the
 /// report by the bytes. may_fail: whether products may, on one rank alone. Throws on all ranks.
 template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                       const std::function<CompressedBlock<T>()>& make_block, int power,
+                                       const std::function<MadeBlock<T>()>& make, int power,
                                        CompressionReport report, bool may_fail = false);
+/// compress() with a store for the factors, which makes the block of its tiles, and may throw on one rank
+/// alone.
+template <Scalar T>
+using StoreTiles =
+    std::function<std::shared_ptr<CompressedBlock<T>>(const std::shared_ptr<Backend>&, TiledBlock)>;
+template <Scalar T>
+CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const CompressionOptions& options,
+                                     const StoreTiles<T>& store);
+
 /// What idle ranks have of it.
 template <Scalar T>
 CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout);

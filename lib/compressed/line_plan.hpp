@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "gridlops/local/backend.hpp"
 #include "streamed/part_plan.hpp"
 
 namespace gridlops {

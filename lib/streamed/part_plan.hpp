@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "local/threads.hpp"
 #include "streamed/tile_file.hpp"
 
 namespace gridlops {

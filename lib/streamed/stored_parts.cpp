@@ -13,14 +13,9 @@
 
 namespace gridlops {
 
-namespace {
-
-/// Of a piece of a part, which begins there.
-std::uint64_t hash_of(Index begin, const std::byte* piece, Index bytes) {
+std::uint64_t StoredParts::hash_of(Index begin, const std::byte* piece, Index bytes) {
   return XXH3_64bits_withSeed(piece, static_cast<std::size_t>(bytes), static_cast<std::uint64_t>(begin));
 }
-
-}  // namespace
 
 StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::vector<Order> passes,
                          Pieces pieces)
@@ -49,10 +44,10 @@ StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::v
   }
 }
 
-void StoredParts::put_in(TileFile file, bool has_all) {
+void StoredParts::put_in(std::shared_ptr<TileFile> file, bool has_all, Index begin) {
   file_ = std::move(file);
   has_all_ = has_all;
-  Index next = 0;
+  Index next = begin;
   for (Index part = 0; part < plan_.count(); ++part) {
     places_in_file_.push_back(next);
     next += is_in_file(part) ? plan_.file_bytes(part) : 0;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gridlops/local/buffer.hpp"
@@ -35,8 +34,8 @@ class StoredParts {
   StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::vector<Order> passes, Pieces pieces);
 
   const PartPlan& plan() const { return plan_; }
-  /// Takes the file for the parts that do not stay in memory, or for all.
-  void put_in(TileFile file, bool has_all = false);
+  /// Takes the file for the parts that do not stay in memory, or for all, one after the other from `begin` on.
+  void put_in(std::shared_ptr<TileFile> file, bool has_all = false, Index begin = 0);
   Index bytes_in_file(bool has_all) const;
   void write(Index part, Index begin, const std::byte* from, Index bytes);
   /// Brings the parts that stay in memory there, from a file that has all. Throws InputError.
@@ -48,6 +47,8 @@ class StoredParts {
   /// Reads ahead from now on, for the first pass. Call it before the first one, where not all is in memory.
   void start_reading();
 
+  /// The hash of a piece; that of a part is the sum.
+  static std::uint64_t hash_of(Index begin, const std::byte* piece, Index bytes);
   /// The hashes of all parts, where the file has all.
   const std::vector<std::uint64_t>& hashes() const { return hashes_; }
   void set_hashes(std::vector<std::uint64_t> hashes) { hashes_ = std::move(hashes); }
@@ -84,7 +85,7 @@ class StoredParts {
   std::vector<std::vector<Index>> read_before_;  // of each pass: how many of the parts before are read
   Buffer<std::byte> memory_;                     // of the ring, and of resident parts
   std::byte *ring_ = nullptr, *residents_ = nullptr;
-  std::optional<TileFile> file_;
+  std::shared_ptr<TileFile> file_;
   bool has_all_ = false;
   std::vector<Index> places_, places_in_file_;  // where parts begin among the residents, and in the file
   std::vector<std::uint64_t> hashes_;

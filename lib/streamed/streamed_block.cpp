@@ -113,9 +113,9 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
   parts_ = take_memory();
   const Index bytes = parts_->bytes_in_file(stays());
   if (bytes == 0) return;
-  parts_->put_in(
-      stays() ? TileFile::for_good(kept_ + ".tiles", bytes) : TileFile::nameless(options.scratch, bytes),
-      stays());
+  parts_->put_in(std::make_shared<TileFile>(stays() ? TileFile::for_good(kept_ + ".tiles", bytes)
+                                                    : TileFile::nameless(options.scratch, bytes)),
+                 stays());
 }
 
 template <Scalar T>
@@ -145,7 +145,7 @@ bool StreamedBlock<T>::take_kept(Index memory) {
   slabs_ = as_kept;
   norm_ = record->norm;
   parts_ = take_memory();
-  parts_->put_in(*std::move(file), true);
+  parts_->put_in(std::make_shared<TileFile>(*std::move(file)), true);
   parts_->set_hashes(record->hashes);
   parts_->read_residents();
   parts_->start_reading();

@@ -59,14 +59,15 @@ TileFile::TileFile(std::string place, FileDescriptor descriptor)
 
 void TileFile::take_room(Index bytes) {
   const AtWork at_work;
-  if (bytes == 0) return;
-  int result = uninterrupted([&] { return ::fallocate(file_.number(), 0, 0, bytes); });
+  if (bytes <= room_) return;
+  int result = uninterrupted([&] { return ::fallocate(file_.number(), 0, room_, bytes - room_); });
   // Where the file system takes no room ahead, a full disk shows when it is written.
   if (result != 0 && errno == EOPNOTSUPP)
     result = uninterrupted([&] { return ::ftruncate(file_.number(), bytes); });
   if (result != 0)
-    throw OutputError(message(place_, ": cannot take room for ", bytes, " bytes of A: ", reason(),
+    throw OutputError(message(place_, ": cannot take room for ", bytes - room_, " bytes of A: ", reason(),
                               "; free some space, name another directory, or keep more of A in memory"));
+  room_ = bytes;
 }
 
 TileFile TileFile::nameless(const std::string& directory, Index bytes) {

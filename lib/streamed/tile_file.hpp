@@ -26,6 +26,9 @@ class TileFile {
 
   /// Where it is, for messages.
   const std::string& place() const { return place_; }
+  /// Takes room on the disk up to this many bytes, where there is room for fewer. Throws OutputError on this rank
+  /// alone.
+  void take_room(Index bytes);
   /// Throws OutputError on this rank alone.
   void write(const void* from, Index bytes, Index offset);
   /// Call once after the last write: the data go to the disk. Throws OutputError.
@@ -37,9 +40,9 @@ class TileFile {
 
  private:
   TileFile(std::string place, FileDescriptor descriptor);
-  void take_room(Index bytes);
 
   std::string place_;
+  Index room_ = 0;
   FileDescriptor file_, for_reads_;
   std::unique_ptr<TemporaryFile> unnamed_;
 };

@@ -7,6 +7,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
 #include "dist/box_exchange.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -137,6 +138,8 @@ class GroupedOperators final : public LinearOperator<T> {
   /// Calls work() with the rows of each slice.
   template <class Models, class Data, class Work>
   void for_each_slice(Models& X, Data& Y, Work&& work) const {
+    FailureScope failures;  // all groups must say so, also those without slices
+    failures.note_lone_failures();
     Range models, data;
     for (const OperatorPtr<T>& slice : slices_) {
       const auto part = [&](const Space& space, Range& rows, auto& of) {

@@ -5,7 +5,10 @@ The reference is written from the formulas: events t = sqrt(t0^2 + h^2/v^2) betw
 np.fft.rfft of each trace, and CGLS of Bjorck, Elfving and Strakos on the frequencies.
 """
 import json
+import os
+import re
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +202,49 @@ def test_compressed(suite):
         figures = json.loads((suite.folder / "R.json").read_text())["figures"]
         suite.check(1e-3 < off < 1 and 1e-3 < figures["error of the compressed kernel"] <= 0.3, "a rough kernel makes no difference", off, figures)
     for text, *words in (("--dry-run exclude", "--compress", 0.1, "--dry-run"), ("below 1", "--compress", 1), ("below 1", "--compress", 0), ("--compress", "--source-positions", "p.npy")):
+        run = suite.run("mdd", *options_of(SMALL), *words)
+        suite.succeeded(run, 2)
+        suite.check(text in run.errors, text, run.errors)
+
+
+def test_on_disk(suite):
+    """Compressed kernels on disks: the bits of those in memory, in the memory allowed."""
+    if program.DEVICE != "cpu":
+        return
+    rng = np.random.default_rng(4)
+    samples, ny, nx, rank = 30, 700, 600, 40
+
+    def noise(*shape):
+        return rng.standard_normal((*shape, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    G = np.stack([noise(ny, rank) @ noise(rank, nx) for _ in range(samples // 2 + 1)])
+    G[0], G[-1] = G[0].real, G[-1].real
+    np.save(suite.folder / "large_g.npy", G)
+    np.save(suite.folder / "large_d.npy", rng.standard_normal((samples, ny, 3)).astype(np.float32))
+    with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
+        for ranks, *words in ((1,), (2,), (4, "--domain", "time"), (2, "--independent", "--tolerance", 0)):
+            def run(*more, status=0, ranks=ranks, words=words):
+                found = suite.run("mdd", "--kernel", "large_g.npy", "--data", "large_d.npy", "--compress", 1e-4, "--iterations", 4, "--save", "large", "--report", "R.json",
+                                  *words, *more, ranks=ranks)
+                suite.succeeded(found, status)
+                return found, {} if status else json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
+            _, report = run()
+            in_memory, taken = (suite.folder / "large/inverted.npy").read_bytes(), max(report["memory_bytes"]["peak"])
+            stored = G.nbytes / report["figures"]["times smaller"]
+            refused, _ = run("--storage", "disk", "--memory", 1, "--scratch", scratch, status=2)
+            least = re.search(r"a rank takes at least ([\d.]+) MiB with its kernels on a disk", refused.errors)
+            if not suite.check(least, "nothing says what memory is the least:", refused.errors):
+                continue
+            memory = int(1.02 * 2**20 * float(least[1])) + (2 << 20)
+            _, report = run("--storage", "disk", "--memory", memory, "--scratch", scratch)
+            suite.check((suite.folder / "large/inverted.npy").read_bytes() == in_memory, "other bits than in memory", ranks, *words)
+            figures, peak = report["figures"], max(report["memory_bytes"]["peak"])
+            suite.check(0.9 * stored < figures["disk_bytes"] < 1.2 * stored, "on disks", figures, "of", stored)
+            suite.check(figures["disk_bytes_read"] > (0 if words and "--independent" in words else 4 * stored), "read", figures)
+            suite.check(peak <= 1.05 * memory and peak < taken - 0.4 * stored / ranks, "takes", peak, "of", memory, "and in memory", taken)
+            suite.check(report["options"]["storage"] == "disk", report["options"])
+        suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))
+    for text, *words in (("--storage requires --compress", "--storage", "disk"), ("--memory requires --storage", "--memory", "1G", "--compress", 0.1),
+                         ("must be memory or disk", "--storage", "tape", "--compress", 0.1)):
         run = suite.run("mdd", *options_of(SMALL), *words)
         suite.succeeded(run, 2)
         suite.check(text in run.errors, text, run.errors)
@@ -405,6 +451,7 @@ def test(suite, full):
     test_groups(suite)
     test_independent(suite)
     test_compressed(suite)
+    test_on_disk(suite)
     test_solvers(suite)
     test_refusals(suite)
     test_own_data(suite)
