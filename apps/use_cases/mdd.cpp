@@ -173,10 +173,10 @@ class Mdd {
     Communicator& comm = run_.grid()->comm();
     CompressedSeries<C>& series = *G_.series;
     const Range all{0, series.count()};
-    // MPI has copies of what groups sum.
+    // MPI has copies of what groups sum. Frequencies were read and compressed before.
     const Index copies = bytes_of<C>(G_.A->domain()) + bytes_of<C>(G_.A->range()),
-                beside = resident_bytes() + texts + copies + inversion,
-                least = beside + (all.size > 0 ? series.memory(0, all) : 0);
+                beside = resident_bytes() + texts + copies + inversion;
+    const Index least = std::max(peak_bytes(), beside + (all.size > 0 ? series.memory(0, all) : 0));
     std::array<Index, 2> most{beside, least};
     comm.all_reduce(most, ReduceOp::max);
     if (most[1] > arguments_.memory)
@@ -271,6 +271,11 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   }
   if (arguments.on_disk && arguments.common.device != "cpu")
     throw UsageError("--storage disk is for kernels in host memory, on --device cpu");
+  if (arguments.on_disk && !arguments.kernel_is_complex)
+    throw UsageError(
+        "--storage disk is for a --kernel of spectra: one in time, or one that is generated, becomes spectra "
+        "in "
+        "memory");
   if (arguments.on_disk && arguments.memory == 0) arguments.memory = available_bytes_per_rank(world);
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <optional>
 #include <string>
@@ -35,6 +36,11 @@ struct MddArguments {
   Index own_samples = 0, first_sample = 0, asked_frequencies = 0;
 
   bool has_own_data() const { return !kernel.empty(); }
+  /// How much of spectra in a file a rank reads together, at least a frequency.
+  Index bytes_read_together() const {
+    constexpr Index most = Index{32} << 20;
+    return on_disk ? std::min(most, memory / 16) : most;
+  }
   /// The samples of the time axis, and which of them is time 0. Generated data have negative times, too.
   Index axis_samples() const { return has_own_data() ? own_samples : 2 * samples - 1; }
   Index time_zero() const { return has_own_data() ? first_sample : samples - 1; }

@@ -146,13 +146,13 @@ void read_slices(const MddArguments& arguments, const SliceGroups& groups,
   const ArrayHeader header = read_array_header(comm, arguments.kernel);
   attempt(comm, [&] {
     if (groups.own_slices().size == 0) return;
-    // Several slices at a time, about 32 MiB of each rank, lie one after the other in every column.
+    // Several slices at a time lie one after the other in every column.
     const auto& grid = groups.own_grid();
     const Layout one = matrix_layout(Algorithm::stationary_a, *grid, arguments.ny, arguments.nx);
     const Partition& rows = one.rows.partition;
     const Index bytes = rows.largest() * one.cols.partition.largest() * Index{sizeof(C)};
     const Index own = groups.own_slices().size;
-    const Index batch = std::clamp<Index>((32 << 20) / bytes, 1, own);
+    const Index batch = std::clamp<Index>(arguments.bytes_read_together() / bytes, 1, own);
     for (Index first = 0; first < own; first += batch) {
       const Index count = std::min(batch, own - first);
       std::vector<Partition> cuts{Partition::with_sizes({count}), rows};

@@ -76,7 +76,8 @@ Index bytes_at_reading_slices(const MddArguments& arguments, const Space& kernel
                               const std::vector<DistMatrix<C>>& slices) {
   const Range own = groups.own_slices();
   const Index block = slices.empty() ? 0 : bytes_of(slices.front()), all = own.size * block;
-  if (arguments.kernel_is_complex) return all + std::min(std::max<Index>(32 << 20, block), all);
+  if (arguments.kernel_is_complex)
+    return all + std::min(std::max(arguments.bytes_read_together(), block), all);
   // Whole slices of some frequencies become blocks of others; what a rank has of both does not travel.
   const Range read = kernel.local_box()[0];
   const Index kept = intersect(read, own).size * block,
@@ -149,10 +150,10 @@ CompressedSlices<std::complex<R>> compressed_slices(const MddArguments& argument
       .row_order = station_order(comm, arguments.receiver_positions, "the kernel", arguments.ny, "receivers"),
       .col_order = station_order(comm, arguments.source_positions, "the kernel", arguments.nx, "sources")};
   CompressedSlices<C> result;
-  // A quarter, so that parts that are read ahead take little of it.
+  // A fraction, so that parts that are read ahead take little of it.
   if (arguments.on_disk)
     result.series = std::make_shared<CompressedSeries<C>>(
-        StreamOptions{.scratch = arguments.scratch, .memory = arguments.memory / 4});
+        StreamOptions{.scratch = arguments.scratch, .memory = arguments.memory / 16});
   const auto add = [&](const ConstDistMatrix<C>& slice) {
     result.compressed.push_back(result.series ? result.series->add(slice, options)
                                               : compress(slice, options));

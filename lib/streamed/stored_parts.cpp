@@ -73,6 +73,7 @@ void StoredParts::read_residents() {
     if (!plan_.is_resident(part)) continue;
     const AtWork at_work;
     file_->read(resident(part), plan_.bytes[at(part)], places_in_file_[at(part)]);
+    residents_read_ += plan_.bytes[at(part)];
     check(part, resident(part));
   }
 }

@@ -53,7 +53,7 @@ class StoredParts {
   const std::vector<std::uint64_t>& hashes() const { return hashes_; }
   void set_hashes(std::vector<std::uint64_t> hashes) { hashes_ = std::move(hashes); }
 
-  Index bytes_read() const { return reader_ ? reader_->bytes_read() : 0; }
+  Index bytes_read() const { return residents_read_ + (reader_ ? reader_->bytes_read() : 0); }
   double seconds_waited() const { return reader_ ? reader_->seconds_waited() : 0; }
 
   /// The parts while a product uses them.
@@ -90,6 +90,7 @@ class StoredParts {
   std::vector<Index> places_, places_in_file_;  // where parts begin among the residents, and in the file
   std::vector<std::uint64_t> hashes_;
   std::vector<char> is_checked_;
+  Index residents_read_ = 0;  // in bytes
   std::atomic<bool> checks_all_{false};
   std::unique_ptr<ReadAhead> reader_;  // none if all is in memory
 };
