@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the commands of docs/use-cases.md that lead from SEG-Y files to a deconvolution and its picture, on one rank and on four:
+"""Runs the commands of docs/use-cases.md that lead from SEG-Y files to a compressed deconvolution and its picture, on one rank and on
+four, and what the page says of a kernel in memory; and sees that the import of a larger file has little of it in memory:
 segy_commands.py SOURCE_ROOT BUILD. Skips where the program, the package or segyio is missing."""
 import importlib.util
 import os
@@ -14,6 +15,7 @@ import numpy as np
 
 CAN_DRAW = importlib.util.find_spec("matplotlib") is not None
 ROOT, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:])
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(BUILD / "apps/python")}
 
 
 def commands():
@@ -21,19 +23,58 @@ def commands():
     return re.findall(r"^    (.+)$", section.split("\n**")[0], re.MULTILINE)
 
 
-def run(folder, ranks):
+def in_memory(command):
+    """The command for a kernel of traces, without compression."""
+    return command.replace("--spectra", "--order time,receiver,source").replace(":/spectra", ":/traces").replace("--compress 1e-3 ", "")
+
+
+def run(folder, ranks, changed=lambda command: command):
     """What the commands print, and the model that they find."""
     for name, target in {"docs": ROOT / "docs", "scripts": ROOT / "scripts", "build": BUILD}.items():
         (folder / name).symlink_to(target)
     printed = ""
-    for command in commands():
+    for command in map(changed, commands()):
         if command.startswith("scripts/pictures") and not CAN_DRAW:
             continue
         words = command.replace("mpirun -n 4", f"{ROOT}/tests/support/launch {ranks}").replace("python3 ", sys.executable + " ").split()
-        done = subprocess.run(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(BUILD / "apps/python")}, capture_output=True, encoding="utf-8", check=False)
+        done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, encoding="utf-8", check=False)
         assert done.returncode in (0, 3), (command, done.returncode, done.stdout, done.stderr)
         printed += done.stdout
     return printed, np.load(folder / "survey/inverted.npy")
+
+
+PEAKS = """
+import re
+import gridlops.__main__ as program
+
+program._BUFFER = 2 << 20
+peaks = []
+for sources in (2, 64):
+    program.main(["import", f"{sources}.segy", f"{sources}.h5", "--spectra"])
+    peaks.append(int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024)
+print("MiB", peaks[1] - peaks[0])
+"""
+
+
+def write_survey(path, sources, receivers, samples):
+    gather = np.zeros(receivers, np.dtype({"names": ["source", "receiver", "samples"], "formats": [">i4", ">i4", (">f4", samples)],
+                                           "offsets": [72, 80, 240], "itemsize": 240 + 4 * samples}))
+    gather["receiver"], gather["samples"] = np.arange(receivers), 1
+    head = bytearray(3600)
+    for place, value in ((3216, 4000), (3220, samples), (3224, 5)):
+        head[place: place + 2] = value.to_bytes(2, "big")
+    with path.open("wb") as file:
+        file.write(head)
+        for gather["source"] in range(sources):
+            file.write(gather.tobytes())
+
+
+def memory_of_a_larger_file(folder):
+    """How many MiB more the import of 75 MiB of traces takes than that of 2 MiB, with a buffer of 2 MiB."""
+    for sources in (2, 64):
+        write_survey(folder / f"{sources}.segy", sources, 300, 1001)
+    done = subprocess.run([sys.executable, "-c", PEAKS], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, encoding="utf-8", check=True)
+    return float(done.stdout.split()[-1])
 
 
 def main():
@@ -46,18 +87,26 @@ def main():
         return 77
     assert len(commands()) == 5
     found = {}
-    for ranks in (1, 4):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            printed, found[ranks] = run(folder, ranks)
-            assert "9 x 24 x 256" in printed and "traces, 256 x 24 x 3" in printed, printed
+    for name, ranks, changed in (("on one rank", 1, str), ("on four", 4, str), ("in memory", 4, in_memory)):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch)
+            printed, found[name] = run(folder, ranks, changed)
+            kernel = "traces, 256 x 24 x 9" if changed is in_memory else "spectra, 129 x 24 x 9"
+            assert kernel in printed and "traces, 256 x 24 x 3" in printed, printed
             assert all(int(peak) < 1000 for peak in re.findall(r"peak memory: (\d+) MiB", printed)), printed
             assert not CAN_DRAW or (folder / "survey/mdd.png").stat().st_size > 10000
             response = np.load(folder / "survey/response.npy")
-    error = np.linalg.norm(found[4] - response) / np.linalg.norm(response)
-    apart = np.linalg.norm(found[4] - found[1]) / np.linalg.norm(response)
-    print(f"The model differs from the response by {error:.3f}, and on one rank from that on four by {apart:.1e}.")
-    return 0 if error < 0.05 and apart < 1e-3 else 1
+    with tempfile.TemporaryDirectory() as scratch:
+        memory = memory_of_a_larger_file(pathlib.Path(scratch))
+
+    def apart(one, other):
+        return np.linalg.norm(one - other) / np.linalg.norm(response)
+
+    errors = {name: apart(model, response) for name, model in found.items()}
+    of_ranks, of_compression = (apart(found["on four"], found[name]) for name in ("on one rank", "in memory"))
+    print(f"Models differ from the response by {errors}, those of one and of four ranks by {of_ranks:.1e}, those with and without compression by "
+          f"{of_compression:.1e}. A larger import takes {memory:.1f} MiB more.")
+    return 0 if max(errors.values()) < 0.05 and of_ranks < 1e-3 and of_compression < 0.02 and memory < 12 else 1
 
 
 sys.exit(main())

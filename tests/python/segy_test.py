@@ -167,7 +167,7 @@ def test_import(folder, capsys, monkeypatch):
         assert main(["import", str(folder / "line.segy"), str(folder / "arrays"), "--order", axes]) == 0
         assert (np.load(folder / "arrays/traces.npy") == wanted.transpose(order)).all()
         assert (np.load(folder / "arrays/positions.npy") == np.concatenate([found.sources, found.receivers])).all()
-        assert json.loads((folder / "arrays/survey.json").read_text()) == {"interval": 0.004, "start": 0, "axes": axes}
+        assert json.loads((folder / "arrays/survey.json").read_text()) == {"interval": 0.004, "start": 0, "samples": SAMPLES, "axes": axes}
         assert " x ".join(str(values.shape[axis]) for axis in order) in capsys.readouterr().out
         h5py = pytest.importorskip("h5py")
         assert main(["import", str(folder / "line.segy"), str(folder / "line.h5"), "--order", axes]) == 0
@@ -175,6 +175,32 @@ def test_import(folder, capsys, monkeypatch):
             assert (file["traces"][...] == wanted.transpose(order)).all() and file["traces"].attrs["interval"] == 0.004
             assert (file["sources"][...] == found.sources).all() and (file["receivers"][...] == found.receivers).all()
     assert sorted(path.name for path in folder.iterdir()) == ["arrays", "line.h5", "line.segy"]
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
+@pytest.mark.parametrize("sources, receivers, samples", [(5, 11, 9), (1, 11, 8), (5, 1, 1)])
+@pytest.mark.parametrize("kind", [5, 2])
+def test_import_of_spectra(folder, capsys, monkeypatch, sources, receivers, samples, kind):
+    h5py = pytest.importorskip("h5py")
+    values = np.random.default_rng(3).integers(-50, 50, (sources, receivers, samples))
+    write(folder / "field.segy", [(header((10 * i, 0, 0), (j, 0, 0)), values[i, j]) for i in reversed(range(sources)) for j in range(receivers)], kind)
+    monkeypatch.setattr("gridlops.__main__._CHUNK", 2)
+    size = 8 if kind == 2 else 4  # bytes of a sample in memory
+    for wanted in (None, samples, samples + 1, 3 * samples):
+        length = wanted or samples
+        for traces in (0, 1, 3, 5, receivers, 2 * receivers + 1, 1000):
+            monkeypatch.setattr("gridlops.__main__._BUFFER", traces * size * length)
+            assert main(["import", str(folder / "field.segy"), str(folder / "field.h5"), "--spectra", *([str(wanted)] if wanted else [])]) == 0
+            assert f"spectra, {length // 2 + 1} x {receivers} x {sources}" in capsys.readouterr().out
+            with h5py.File(folder / "field.h5") as file:
+                spectra = file["spectra"]
+                assert "traces" not in file and spectra.dtype == (np.complex128 if kind == 2 else np.complex64)
+                block = (receivers if traces >= receivers else max(1, traces - traces % 2), min(max(1, traces // receivers), sources))
+                assert spectra.chunks == (1, *block)
+                assert {**spectra.attrs} == {"interval": 0.004, "start": 0, "samples": length, "axes": "frequency,receiver,source"}
+                expected = np.fft.rfft(values, length).transpose(2, 1, 0)
+                assert np.abs(spectra[...] - expected).max() <= 8 * np.finfo(spectra.dtype).eps * 50 * samples
+    assert sorted(path.name for path in folder.iterdir()) == ["field.h5", "field.segy"]
 
 
 @pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
@@ -202,22 +228,38 @@ def test_import_of_a_file_with_the_receivers_of_another(folder, capsys):
             assert not (folder / "out.h5").exists()
     assert status("shots.segy", "--receivers-of", str(folder / "none")) == 65 and "no receivers" in capsys.readouterr().err
 
+    write(folder / "faster.segy", [({**fields, 73: fields[73] + 500}, samples) for fields, samples in traces], interval=2000)
+    assert status("faster.segy", *of_field) == 65 and "every 2 ms" in capsys.readouterr().err
+    write(folder / "longer.segy", [(fields, np.append(samples, 1)) for fields, samples in traces])
+    assert status("longer.segy", *of_field) == 0  # zeros follow shorter traces
+    for samples, of_shots, found in ((7, "longer.segy", 65), (8, "longer.segy", 0), (8, "shots.segy", 65)):
+        assert main(["import", str(folder / "field.segy"), str(folder / "field.h5"), "--spectra", str(samples)]) == 0
+        assert status(of_shots, "--receivers-of", str(folder / "field.h5")) == found
+        assert found == 0 or "--spectra 8" in capsys.readouterr().err
+    for of_shots in ("longer.segy", "shots.segy"):  # the other way around
+        assert main(["import", str(folder / of_shots), str(folder / "shots.h5"), "--order", "time,receiver,source"]) == 0
+        assert status("field.segy", "--spectra", "--receivers-of", str(folder / "shots.h5")) == (65 if of_shots == "longer.segy" else 0)
+
 
 @pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
 def test_import_that_fails_leaves_nothing(folder, capsys):
     write(folder / "gap.segy", survey()[0][:-2])
     for arguments, status, word in ((["gap.segy", "out.h5"], 65, "2 of the 4 x 3 pairs"), (["none.segy", "out.h5"], 65, "none.segy"), (["gap.segy", "none/out.h5", "--fill"], 74, "none"),
-                                    (["gap.segy", "out.h5", "--sources", "74"], 2, "byte 74"), (["gap.segy", "out.npy", "--fill"], 2, "folder")):
+                                    (["gap.segy", "out.h5", "--sources", "74"], 2, "byte 74"), (["gap.segy", "out.npy", "--fill"], 2, "folder"),
+                                    (["gap.segy", "out.d", "--fill", "--spectra"], 2, "HDF5"), (["gap.segy", "out.h5", "--fill", "--spectra", "6"], 2, "7 samples")):
         assert main(["import", *(str(folder / name) if "." in name else name for name in arguments)]) == status
         assert word in capsys.readouterr().err
         assert [path.name for path in folder.iterdir()] == ["gap.segy"]
     assert main(["import", str(folder / "gap.segy"), str(folder / "gap"), "--fill", "--order", "time,receiver,source"]) == 0
     weights, traces = np.load(folder / "gap/weights.npy"), np.load(folder / "gap/traces.npy")
     assert weights.dtype == "f4" and (weights == traces.any(axis=0)).all() and weights.shape == (3, 4) and weights.sum() == 10
-    for option, value in (("--order", "time,time,source"), ("--only", "29"), ("--sources", "x")):
+    for option, value in (("--order", "time,time,source"), ("--only", "29"), ("--sources", "x"), ("--spectra", "0"), ("--spectra", "1.5")):
         with pytest.raises(SystemExit) as ended:
             main(["import", "a", "b", option, value])
         assert ended.value.code == 2 and repr(value) in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["import", "a", "b", "--spectra", "--order", "time,receiver,source"])
+    assert ended.value.code == 2 and "not allowed with" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(COMM.size == 1, reason="about several processes")

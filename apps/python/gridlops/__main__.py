@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import itertools
 import json
 import os
@@ -12,16 +13,19 @@ import pathlib
 import resource
 import sys
 import tempfile
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from mpi4py import MPI
 
 from .errors import Error, InputError, OutputError, UsageError
 from .segy import Survey, scan
 
 _AXES = ("source", "receiver", "time")
-_BUFFER = 64 << 20  # bytes of traces that are in memory
+_FOR_LSM, _FOR_MDD = (0, 1, 2), (2, 1, 0)  # orders of the axes
+_BUFFER = 64 << 20  # bytes of traces that are in memory, and of what they become
+_CHUNK = 64  # receivers in a chunk of an HDF5 file
 
 
 def _bytes(text: str) -> list[int]:
@@ -46,6 +50,12 @@ def _order(text: str) -> tuple[int, ...]:
     return tuple(map(_AXES.index, words))
 
 
+def _samples(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of samples > 0")
+    return int(text)
+
+
 def _values_of(pairs: list[tuple[int, int]]) -> dict[int, list[int]]:
     values: dict[int, list[int]] = {}
     for byte, value in pairs:
@@ -64,23 +74,29 @@ def _parser() -> argparse.ArgumentParser:
                "  mpirun -n 4 gridlops lsm --data line.h5:/traces --geometry line.h5:/positions@:,::2 --interval 0.004 --velocity 1500 --save image")
     command.add_argument("file", metavar="FILE.segy")
     command.add_argument("output", metavar="OUTPUT", help="an HDF5 file, whose name ends in .h5 or .hdf5, and which is replaced if it exists; or a "
-                         "folder for .npy files. The arrays are traces; sources and receivers, with a row of header values each; positions, those of the "
+                         "folder for .npy files. The arrays are traces, or spectra; sources and receivers, with a row of header values each; positions, those of the "
                          "sources, then of the receivers; numbers, the number of each pair's trace in the file, from 0 on, or -1; and weights, receivers x "
-                         "sources, 1 where there is a trace and 0 elsewhere. Attributes of traces, or survey.json, have the interval and the start in seconds")
+                         "sources, 1 where there is a trace and 0 elsewhere. Attributes of traces, or survey.json, have the interval and the start in seconds, and "
+                         "how many samples a trace has")
     command.add_argument("--sources", type=_bytes, default=[73, 77, 49], metavar="BYTES",
                          help="the fields of a trace header that tell sources apart, by the bytes where they begin, from 1 on: x, y and depth [73,77,49]. "
                          "The depth is byte 49 minus the surface elevation in byte 45")
     command.add_argument("--receivers", type=_bytes, default=[81, 85, 41], metavar="BYTES",
                          help="the same for receivers [81,85,41]. The depth is minus the elevation in byte 41. For stacked data use inline and crossline, "
                          "--sources 189 --receivers 193; traces is then (inline, crossline, time)")
-    command.add_argument("--order", type=_order, default=(0, 1, 2), metavar="AXES", help="order of the dimensions of traces [source,receiver,time, which lsm takes; mdd takes "
-                         "time,receiver,source]")
+    result = command.add_mutually_exclusive_group()
+    result.add_argument("--order", type=_order, default=_FOR_LSM, metavar="AXES", help="order of the dimensions of traces [source,receiver,time, which lsm takes; mdd takes "
+                        "time,receiver,source]")
+    result.add_argument("--spectra", type=_samples, nargs="?", const=0, metavar="N", help="write spectra in place of the traces, frequencies x receivers x sources, as "
+                        "numpy.fft.rfft makes them of N samples, zeros behind those of the file [as many as the file has]. mdd --kernel takes them, of as many "
+                        "samples as its data have, and never has all in memory if it compresses them. The output is an HDF5 file")
     command.add_argument("--only", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE",
                          help="keep only traces with this value in a field of their header, such as 29=1, live seismic traces; given again for the same byte, "
                          "either value. Dead traces are left out anyway")
     command.add_argument("--without", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE", help="leave such traces out")
     command.add_argument("--round", type=float, default=0, metavar="STEP", help="round positions to multiples of STEP, for files whose headers differ by rounding [0: as they are]")
-    command.add_argument("--receivers-of", metavar="OUTPUT", help="an earlier output: stop unless it has the same receivers in the same order")
+    command.add_argument("--receivers-of", metavar="OUTPUT", help="an earlier output: stop unless it has the same receivers in the same order and the same "
+                         "interval, and, if it or this output has spectra, as many samples")
     command.add_argument("--fill", action="store_true", help="fill pairs without a trace with zeros; such pairs are refused otherwise. Solvers take the zeros for measured "
                          "data, but mdd leaves them out by --weights OUTPUT:/weights")
     command.add_argument("--interval", type=float, metavar="S", help="seconds between samples, if the headers do not say")
@@ -111,38 +127,98 @@ def _umask() -> int:
     return mask
 
 
-def _copy_traces(survey: Survey, order: tuple[int, ...], make: Callable[[tuple[int, ...], tuple[int, ...]], Callable[[], Any]]) -> None:
-    """Makes an array by make(shape, shape of a block), and fills what it returns a function for, some sources at a time."""
-    traces = survey.traces
-    each = max(1, _BUFFER // max(1, traces.dtype.itemsize * traces.shape[1] * traces.shape[2]))
-    each = min(each, traces.shape[0])
-    shape = tuple(traces.shape[axis] for axis in order)
-    array = make(shape, tuple((each, *traces.shape[1:])[axis] for axis in order))
-    for begin in range(0, traces.shape[0], each):
-        block = slice(begin, min(begin + each, traces.shape[0]))
-        array()[tuple(block if axis == 0 else slice(None) for axis in order)] = traces[block].transpose(order)
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """The array that is made of a survey: its traces, in an order of their axes, or spectra of traces of ``spectra_of`` samples, for mdd."""
+
+    survey: Survey
+    order: tuple[int, ...]
+    spectra_of: int = 0  #: 0: traces
+
+    @property
+    def name(self) -> str:
+        return "spectra" if self.spectra_of else "traces"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.result_type(self.survey.dtype, np.complex64) if self.spectra_of else np.dtype(self.survey.dtype)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        last = "frequency" if self.spectra_of else "time"
+        return {"interval": self.survey.interval, "start": self.survey.start, "samples": self.spectra_of or self.survey.samples,
+                "axes": ",".join(self._in_order(("source", "receiver", last)))}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._in_order((*self.survey.numbers.shape, self._length))
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """The shape of a part."""
+        return self._in_order((*self._pairs, self._length))
+
+    def parts(self) -> Iterator[tuple[slice, ...]]:
+        """What is read and written at once: all receivers of some sources, or, where they would not fit the buffer, some receivers of one."""
+        all_sources, all_receivers = self.survey.numbers.shape
+        sources, receivers = self._pairs
+        for source, receiver in itertools.product(range(0, all_sources, sources), range(0, all_receivers, receivers)):
+            yield self._in_order((slice(source, source + sources), slice(receiver, receiver + receivers), slice(None)))
+
+    def read(self, part: tuple[slice, ...]) -> npt.NDArray[Any]:
+        traces = self.survey.traces[tuple(part[self.order.index(axis)] for axis in range(3))]
+        return self._spectra(traces) if self.spectra_of else traces.transpose(self.order)
+
+    @property
+    def _length(self) -> int:
+        return self.spectra_of // 2 + 1 if self.spectra_of else self.survey.samples
+
+    @property
+    def _pairs(self) -> tuple[int, int]:
+        sources, receivers = self.survey.numbers.shape
+        traces = max(1, _BUFFER // (np.dtype(self.survey.dtype).itemsize * max(self.survey.samples, self.spectra_of)))
+        if traces >= receivers:
+            return min(traces // receivers, sources), receivers
+        return 1, traces - traces % _CHUNK if traces > _CHUNK else traces
+
+    def _in_order(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(values[axis] for axis in self.order)
+
+    def _spectra(self, traces: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        spectra = np.empty((self._length, *traces.shape[1::-1]), self.dtype)
+        for source, gather in enumerate(traces):
+            for first in range(0, len(gather), _CHUNK):  # the transforms of a few may be in double precision
+                some = slice(first, first + _CHUNK)
+                spectra[:, some, source] = np.fft.rfft(gather[some], self.spectra_of).T
+        return spectra
 
 
 def _is_hdf5(path: pathlib.Path) -> bool:
     return path.suffix in (".h5", ".hdf5")
 
 
-def _open_hdf5(path: pathlib.Path, mode: str) -> Any:
+def _open_hdf5(path: pathlib.Path, mode: str, version: str | None = None) -> Any:
     try:
         import h5py
     except ImportError as error:
         raise UsageError("HDF5 files are read and written by the package h5py: pip install h5py; or name a folder") from error
-    return h5py.File(path, mode)
+    return h5py.File(path, mode, libver=version)
 
 
-def _require_receivers_of(earlier: pathlib.Path, survey: Survey) -> None:
-    """Throws InputError unless an earlier output has the receivers of this survey, in its order."""
+def _facts_of(earlier: pathlib.Path) -> tuple[npt.NDArray[np.float64], dict[str, Any]]:
+    """The receivers of an earlier output, and what it says of its traces."""
+    if not _is_hdf5(earlier):
+        return np.load(earlier / "receivers.npy"), json.loads((earlier / "survey.json").read_text(encoding="utf-8"))
+    with _open_hdf5(earlier, "r") as file:
+        return file["receivers"][...], dict(file["spectra" if "spectra" in file else "traces"].attrs)
+
+
+def _require_fit(earlier: pathlib.Path, result: _Result) -> None:
+    """Throws InputError unless an earlier output has the receivers of this survey, in its order, and traces that its traces can be a convolution of."""
+    survey, facts = result.survey, result.facts
     try:
-        if _is_hdf5(earlier):
-            with _open_hdf5(earlier, "r") as file:
-                receivers = file["receivers"][...]
-        else:
-            receivers = np.load(earlier / "receivers.npy")
+        receivers, of_earlier = _facts_of(earlier)
+        interval, samples, axes = float(of_earlier["interval"]), int(of_earlier["samples"]), str(of_earlier["axes"])
     except (OSError, KeyError, ValueError) as error:
         raise error if isinstance(error, Error) else InputError(f"{earlier} has no receivers of an earlier import: {error}") from error
     if receivers.shape != survey.receivers.shape:
@@ -154,39 +230,53 @@ def _require_receivers_of(earlier: pathlib.Path, survey: Survey) -> None:
         raise InputError(f"{differs.sum()} of the {len(differs)} receivers of {survey.path} and of {earlier} differ. The first is receiver {first}, at "
                          f"{survey.receivers[first].tolist()} and at {receivers[first].tolist()}. If they differ by rounding, make both with --round STEP; if one file has "
                          "more, leave those out by --only or --without")
+    if interval != survey.interval:
+        raise InputError(f"{survey.path} has a sample every {1e3 * survey.interval:g} ms, but {earlier} every {1e3 * interval:g} ms, so neither is a convolution of the other")
+    if "frequency" in axes + facts["axes"] and samples != facts["samples"]:
+        raise InputError(f"{result.name} of {survey.path} have {facts['samples']} samples, but {earlier} has {samples}: make spectra of as many samples as the data have, "
+                         f"by --spectra {max(samples, facts['samples'])}")
 
 
-def _write(survey: Survey, arrays: dict[str, Any], order: tuple[int, ...], output: pathlib.Path) -> None:
-    facts = {"interval": survey.interval, "start": survey.start, "axes": ",".join(_AXES[axis] for axis in order)}
+def _write(result: _Result, arrays: dict[str, Any], output: pathlib.Path) -> None:
     if _is_hdf5(output):
-        with _new_file(output) as made, _open_hdf5(made, "w") as file:
-            def make_dataset(shape: tuple[int, ...], block: tuple[int, ...]) -> Any:
-                # Blocks of sources are contiguous unless sources come later: then a chunk has a part of a block.
-                chunks = None if order[0] == 0 else tuple(size if axis == 0 else min(size, 64) for axis, size in zip(order, block))
-                dataset = file.create_dataset("traces", shape, survey.dtype, chunks=chunks)
-                return lambda: dataset
-
-            _copy_traces(survey, order, make_dataset)
-            file["traces"].attrs.update(facts)
+        # Since version 1.10, HDF5 needs little memory for many chunks.
+        with _new_file(output) as made, _open_hdf5(made, "w", "v110" if result.spectra_of else None) as file:
+            if result.spectra_of:  # which are read frequency by frequency
+                chunks = (1, *result.block[1:])
+            else:  # blocks are contiguous if sources come first; otherwise a chunk has a part of a block
+                chunks = None if result.order[0] == 0 else tuple(size if axis == 0 else min(size, _CHUNK) for axis, size in zip(result.order, result.block))
+            dataset = file.create_dataset(result.name, result.shape, result.dtype, chunks=chunks)
+            for part in result.parts():
+                dataset[part] = result.read(part)
+            dataset.attrs.update(result.facts)
             for name, array in arrays.items():
                 file[name] = array
         return
     if output.suffix in (".npy", ".hdf", ".he5", ".mat"):
         raise UsageError(f"{output}: the output is an HDF5 file, whose name ends in .h5 or .hdf5, or a folder for .npy files")
+    if result.spectra_of:
+        raise UsageError(f"{output}: spectra are written in chunks of one frequency, to an HDF5 file, whose name ends in .h5 or .hdf5")
     output.mkdir(exist_ok=True)
     with _new_file(output / "traces.npy") as made:
-        def make_file(shape: tuple[int, ...], _: tuple[int, ...]) -> Any:
-            np.lib.format.open_memmap(made, "w+", survey.dtype, shape)
-            with made.open("r+b") as file:  # a full disk is an error here, and would end the process later
-                os.posix_fallocate(file.fileno(), 0, made.stat().st_size)
-            return lambda: np.lib.format.open_memmap(made, "r+")  # a block at a time stays in memory
-
-        _copy_traces(survey, order, make_file)
+        np.lib.format.open_memmap(made, "w+", result.dtype, result.shape)
+        with made.open("r+b") as file:  # a full disk is an error here, and would end the process later
+            os.posix_fallocate(file.fileno(), 0, made.stat().st_size)
+        for part in result.parts():
+            np.lib.format.open_memmap(made, "r+")[part] = result.read(part)  # a part at a time stays in memory
     for name, array in arrays.items():
         with _new_file(output / f"{name}.npy") as made, made.open("wb") as file:
             np.save(file, array)
     with _new_file(output / "survey.json") as made:
-        made.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+        made.write_text(json.dumps(result.facts) + "\n", encoding="utf-8")
+
+
+def _result(survey: Survey, given: argparse.Namespace) -> _Result:
+    if given.spectra is None:
+        return _Result(survey, given.order)
+    samples = given.spectra or survey.samples
+    if samples < survey.samples:
+        raise UsageError(f"--spectra {samples}: the traces of {survey.path} have {survey.samples} samples, and spectra of fewer would leave some out")
+    return _Result(survey, _FOR_MDD, samples)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -197,22 +287,23 @@ def main(arguments: list[str] | None = None) -> int:
             raise UsageError(f"import runs on one process, and not on {MPI.COMM_WORLD.size}")
         survey = scan(given.file, given.sources, given.receivers, _values_of(given.only), _values_of(given.without), given.fill, given.interval,
                       given.little_endian, given.round)
+        result = _result(survey, given)
         if given.receivers_of:
-            _require_receivers_of(pathlib.Path(given.receivers_of), survey)
+            _require_fit(pathlib.Path(given.receivers_of), result)
         arrays = {"sources": survey.sources, "receivers": survey.receivers, "numbers": survey.numbers,
                   "weights": (survey.numbers.T >= 0).astype(np.float32)}
         if survey.sources.shape[1] == survey.receivers.shape[1]:
             arrays["positions"] = np.concatenate([survey.sources, survey.receivers])
         try:
-            _write(survey, arrays, given.order, pathlib.Path(given.output))
+            _write(result, arrays, pathlib.Path(given.output))
         except (OSError, RuntimeError) as error:
             raise error if isinstance(error, Error) else OutputError(f"{given.output} cannot be written: {error}") from error
     except Error as error:
         print(f"gridlops import: {error}", file=sys.stderr)
         return error.status
     print(survey)
-    for name, array in itertools.chain([("traces", survey.traces)], arrays.items()):
-        print(f"{given.output}: {name}, {' x '.join(str(array.shape[axis]) for axis in (given.order if name == 'traces' else range(array.ndim)))}")
+    for name, shape in ((result.name, result.shape), *((name, array.shape) for name, array in arrays.items())):
+        print(f"{given.output}: {name}, {' x '.join(map(str, shape))}")
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     return 0
 
