@@ -3,7 +3,7 @@
 """Compares bounds of errors with the errors, from NumPy's dense solutions: how many columns were above their bound, the median of bound
 over error where columns ended, also without the quadrature, iterations to a certified error over those to a true one, and what asking for it costs.
 
-certified_errors.py BUILD [--ranks 1] [--hertz 20,40] [--damps 1e-1,1e-2,1e-3] [--errors 1e-1,1e-2,1e-4] [--stations 24] [--columns 16]
+certified_errors.py BUILD [--solver cgls] [--ranks 1] [--hertz 20,40] [--damps 1e-1,1e-2,1e-3] [--errors 1e-1,1e-2,1e-4] [--stations 24] [--columns 16]
                           [--sketches 0]
 
 A is the kernel of one_space.py, with columns of one at 0.98 times the frequency and 5 % noise as data. With --sketches N only
@@ -45,7 +45,7 @@ def seconds_of(solve):
 
 def measure(asked):
     import gridlops as gl
-    grid = gl.Grid()
+    grid, solve = gl.Grid(), getattr(gl, asked.solver)
     first = grid.rank == 0
     rng = np.random.default_rng(1)
     columns, above, over, ratios, without = 0, 0, {}, {}, {}
@@ -62,9 +62,9 @@ def measure(asked):
         for damp in asked.damps:
             solution = right.conj().T @ ((values / (values**2 + damp**2))[:, None] * (left.conj().T @ B))
             true = TrueErrors(gl, op, solution, asked.errors)
-            gl.cgls(op, data, damp=damp, error=min(asked.errors) / 100, callback=true, **known)
+            solve(op, data, damp=damp, error=min(asked.errors) / 100, callback=true, **known)
             for error, reached in zip(asked.errors, true.reached):
-                X, report = gl.cgls(op, data, damp=damp, error=error, **known)
+                X, report = solve(op, data, damp=damp, error=error, **known)
                 bounds, found = gl.error_bounds(report, data, X, known["frobenius_norm"], damp=damp), X.gather()
                 plain = gl.error_bounds({**report, "quadratures": [1.0] * len(bounds)}, data, X, known["frobenius_norm"], damp=damp)
                 if first:
@@ -83,7 +83,7 @@ def measure(asked):
             pair = []
             for bounded in ({"error": 1e-12}, {"error": 0, "frobenius_norm": None, "tolerance": 1e-12})[:: 1 if turn % 2 else -1]:
                 before = sum(op.activity[name] for name in ("forward_columns", "adjoint_columns"))
-                pair.append(seconds_of(lambda bounded=bounded: gl.cgls(op, data, damp=1e-3, **{**known, "max_iterations": 100, **bounded})))
+                pair.append(seconds_of(lambda bounded=bounded: solve(op, data, damp=1e-3, **{**known, "max_iterations": 100, **bounded})))
                 products.append(sum(op.activity[name] for name in ("forward_columns", "adjoint_columns")) - before)
             times.append(pair[0] / pair[1] if turn % 2 else pair[1] / pair[0])
         if first:
@@ -123,6 +123,7 @@ def main():
     numbers = lambda text: [float(each) for each in text.split(",")]  # noqa: E731
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
+    parser.add_argument("--solver", choices=["cgls", "lsqr", "lsmr"], default="cgls")
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--hertz", type=numbers, default=[20, 40])
     parser.add_argument("--damps", type=numbers, default=[1e-1, 1e-2, 1e-3])

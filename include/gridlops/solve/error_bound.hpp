@@ -24,11 +24,11 @@ struct ErrorBoundOptions {
 ///   ‖x − x*‖ ≤ √Q ‖g‖/μ + R,    R = u ((‖A‖_F‖r‖ + D²‖x‖)/μ + (‖A‖_F‖x‖ + ‖b‖)/√μ),    r = b − Ax
 ///
 /// since x* − x = M⁻¹g with M = AᴴA + D²I, and ‖M⁻¹g‖² ≤ gᴴM⁻¹g/μ. Q ≤ 1 is ColumnReport::quadrature if the
-/// report is of a solve with this σ, else 1; it says more than 1 in reports of cgls() and cg(). R is a model
-/// of what rounding hides in g, with u = ε/2: products with A are off by u‖A‖_F times the norm of the vector.
-/// Errors of sums of both signs stay below (Higham, Mary: SIAM J. Sci. Comput. 41, 2019); a proof would need
-/// the number of terms in front. Infinite if μ = 0, and NaN if norms are. A bound speaks of the problem,
-/// whatever the verdict on the column.
+/// report is of a solve with this σ, else 1; it is below 1 in reports of cgls(), lsqr(), lsmr() and cg(). R
+/// is a model of what rounding hides in g, with u = ε/2: products with A are off by u‖A‖_F times the norm of
+/// the vector. Errors of sums of both signs stay below (Higham, Mary: SIAM J. Sci. Comput. 41, 2019); a proof
+/// would need the number of terms in front. Infinite if μ = 0, and NaN if norms are. A bound speaks of the
+/// problem, whatever the verdict on the column.
 ///
 /// For cg(), where x* solves M x = b: with M = A + D²I, g = b − Mx and μ = D² + σ ≤ λ_min(M),
 ///

@@ -46,7 +46,7 @@ struct ColumnReport {
   double condition = 0;  ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
   double reference_norm = 0;  ///< the reference of the tolerance: ‖Aᴴb‖, for cg() ‖b‖, for ista() ‖x‖, …
   double tested_norm = 0;  ///< the norm that is tested, from its definition, divided by its reference
-  /// Where the method bounds errors by Gauss-Radau quadrature: gᴴM⁻¹g is at most this times ‖g‖²/μ, but for
+  /// Where the method bounds errors by Gauss-Radau quadrature: ‖M⁻¹g‖² is at most this times ‖g‖²/μ², but for
   /// rounding, with M, g and μ as in error_bounds() for SolveReport::sigma_min. 1 is always true.
   double quadrature = 1;
 };

@@ -13,6 +13,9 @@ namespace {
 /// (1982, §4, with the estimates of §5):
 ///
 ///   βu = Av − αu    αv = Aᴴu − βv    ρ, θ, φ from a rotation    x += (φ/ρ) w    w = v − (θ/ρ) w
+///
+/// R, of ρ and θ, has BᴴB = RᴴR. That is the tridiagonal matrix of conjugate gradients on the normal
+/// equations, so these have the steps 1/ρ², and squared gradients with the ratios θ²/ρ².
 template <Scalar T>
 class Lsqr final : public BidiagonalMethod<T> {
  public:
@@ -52,9 +55,11 @@ class Lsqr final : public BidiagonalMethod<T> {
     phi_bar = next.s * phi_bar;
     rho_bar = -next.c * alpha;
     if (all_variances != nullptr && adds_variances) add_variances(rho, run.operator_power());
+    const ColumnScalars theta = next.s * alpha, rho2 = rho * rho;
     // v has unit norm, and w = v − (θ/ρ) w.
-    update(scale(ratio(1, alpha), v), xpby(v, -ratio(next.s * alpha, rho), w));
-    norm2_inverse += ratio(ww, rho * rho);  // Σ ‖w/ρ‖²
+    update(scale(ratio(1, alpha), v), xpby(v, -ratio(theta, rho), w));
+    norm2_inverse += ratio(ww, rho2);  // Σ ‖w/ρ‖²
+    run.follow_quadrature(ratio(1, rho2), ratio(theta * theta, rho2));
     const ColumnScalars damped_norm = this->damped_norm(), x_norm = sqrt(xx);
     run.raise_operator_norms(this->norm_of_A(run));
     run.raise_damped_operator_norms(damped_norm);

@@ -230,9 +230,10 @@ ColumnScalars ColumnRun<T>::steps(const ColumnScalars& gamma, const ColumnScalar
 }
 
 template <Scalar T>
-void ColumnRun<T>::follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios) {
+void ColumnRun<T>::follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios,
+                                     const ColumnScalars& weights) {
   for (Index k = 0; k < batch_.block.count(); ++k)
-    batch_.verdicts.follow_quadrature(column(k), steps[k], ratios[k]);
+    batch_.verdicts.follow_quadrature(column(k), steps[k], ratios[k], weights.size() > 0 ? weights[k] : 1);
 }
 
 template <Scalar T>

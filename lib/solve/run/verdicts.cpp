@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/run/verdicts.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gridlops {
@@ -61,12 +62,15 @@ double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits
   return column.reason ? 0 : gamma / delta;
 }
 
-void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio) const {
+void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio, double weight) const {
   if (column.reason || !column.has_quadrature) return;
   const double root = root_of_least_eigenvalue(column.damp, limits_of(column).known, rules_.test),
-               left = column.quadrature - root * step * root;
-  if (root > 0 && left > 0 && std::isfinite(left) && std::isfinite(ratio)) {
-    column.quadrature = left / (left + ratio);
+               gained = root * step * root, left = column.conjugate_quadrature - gained,
+               lag = weight < 1 ? std::pow(1 - weight, 2) * (column.lag + gained) / ratio : 0;
+  if (root > 0 && left > 0 && std::isfinite(left) && std::isfinite(ratio) && std::isfinite(lag)) {
+    column.conjugate_quadrature = left / (left + ratio);
+    column.lag = lag;
+    column.quadrature = std::min(1.0, (column.conjugate_quadrature + lag) / weight);
   } else {
     column.forget_quadrature();
   }
@@ -100,6 +104,11 @@ bool Verdicts::goes_back_to_best(const ColumnState& column) const {
 }
 
 bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const {
+  if (column.quadrature < 1 && column.tested_norm < tested) {
+    // Of what the recomputed gradient is longer by than that of the recurrence, nothing is known.
+    const double known = column.tested_norm / tested;
+    column.quadrature = std::pow(known * std::sqrt(column.quadrature) + (1 - known), 2);
+  }
   column.tested_norm = tested;
   column.residual_norm = column.final_residual_norm;
   if (column.reason == StopReason::non_finite) return false;

@@ -52,7 +52,13 @@ class Verdicts {
   ///
   /// (Meurant, Tichý: On computing quadrature-based bounds for the A-norm of the error in conjugate
   /// gradients, Numer. Algorithms 62, 2013). The column keeps μG.
-  void follow_quadrature(ColumnState& column, double step, double ratio) const;
+  ///
+  /// x may also be smoothed: 1 − w of the x before, and w of that of conjugate gradients. The w that makes
+  /// its gradient shortest makes it w times as long as g, when squared. In the inner product of M the error
+  /// of conjugate gradients is orthogonal to all their steps before, so the squared error of x is at most
+  ///
+  ///   (G + L)‖g‖²,    L ← (1 − w)²(L + α)/ratio,    L₀ = 0.
+  void follow_quadrature(ColumnState& column, double step, double ratio, double weight) const;
   /// Gives a reason to a column that ends after this iteration. `converged` and `stagnated` are only claims
   /// at this point; verify() confirms or rejects them.
   void test(ColumnState& column) const;

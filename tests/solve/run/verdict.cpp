@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "solve/run/verdict.hpp"
+#include "solve/run/verdicts.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;
@@ -62,6 +63,25 @@ TEST_CASE("An error that is certainly small enough has converged, whatever the t
     wanted.epsilon = 0.02;  // hides 0.01·(0.5 + 0.25 + 1 + 1)
     CHECK(judge(norms, wanted, {epsilon}) == std::nullopt);
   }
+}
+
+TEST_CASE("What a recomputed gradient is longer by than that of the recurrence bounds errors in full") {
+  const SolveOptions options{.max_iterations = 10, .tolerance = 0.0, .sigma_min = 0.5};
+  const Verdicts verdicts({.epsilon = epsilon}, options, {0});
+  ColumnState column;
+  static_cast<ColumnNorms&>(column) = unsolved();
+  column.reason = StopReason::iteration_limit;
+  column.quadrature = 0.25;
+  const auto after = [&](double tested) {
+    CHECK_FALSE(verdicts.verify(column, tested, false));
+    return column.quadrature;
+  };
+  CHECK(after(0.1) == 0.25);
+  CHECK(after(0.05) == 0.25);
+  column.tested_norm = 0.1;
+  CHECK(after(0.2) == 0.5625);  // half of it is at least 0.5, and the other half 1, of ‖g‖/μ
+  CHECK(after(0.2) == 0.5625);
+  CHECK(column.tested_norm == 0.2);
 }
 
 TEST_CASE("A backward error is one of the damped system, relative to A and x or to b") {
