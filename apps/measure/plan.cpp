@@ -128,7 +128,7 @@ double cost_of(const PlanArguments& arguments, const Plan& plan) {
 /// Puts A of a plan on disks: all ranks keep as much of it as the rest of the fullest one's memory leaves. An
 /// iteration takes as long as the disk or as the cores need, whichever is longer.
 template <Scalar T>
-void put_on_disk(const PlanArguments& arguments, Plan& plan) {
+void put_on_disk(const PlanArguments& arguments, const MachineModel& machine, Plan& plan) {
   const auto sizes = [&](int row, int col, Index memory) {
     return sizes_on_disk<T>(arguments, plan, row, col, memory);
   };
@@ -141,8 +141,9 @@ void put_on_disk(const PlanArguments& arguments, Plan& plan) {
   plan.memory = memory_of<T>(arguments, plan, room);
   for_each_full_rank(arguments, plan.grid,
                      [&](int row, int col) { plan.disk = std::max(plan.disk, sizes(row, col, room).disk); });
-  const Index read = plan.iteration.one_pass ? plan.disk : 2 * plan.disk;
-  plan.seconds = std::max(plan.seconds, static_cast<double>(read) / static_cast<double>(arguments.disk_rate));
+  plan.iteration.pass_seconds = static_cast<double>(plan.disk) / static_cast<double>(arguments.disk_rate);
+  if (!arguments.one_pass_is_given) plan.iteration = with_faster_passes(plan.iteration, plan.grid, machine);
+  plan.seconds = iteration_seconds(plan.iteration, plan.grid, machine);
 }
 
 /// The plan for a request on one grid.
@@ -156,7 +157,7 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
   plan.seconds = arguments.compressed ? std::numeric_limits<double>::quiet_NaN()
                                       : iteration_seconds(plan.iteration, grid, machine);
   with_scalar_type(shape.type, [&]<Scalar T>() {
-    if (plan.iteration.storage == Storage::disk) return put_on_disk<T>(arguments, plan);
+    if (plan.iteration.storage == Storage::disk) return put_on_disk<T>(arguments, machine, plan);
     plan.memory = memory_of<T>(arguments, plan);
   });
   plan.all_seconds =

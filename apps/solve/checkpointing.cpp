@@ -64,11 +64,11 @@ const char* name_of_signal(int signal) { return signal == SIGINT ? "SIGINT" : "S
 void save_and_end(int signal) {
   end_requested = 1;
   if (signal != SIGINT) return;
-  take_default(signal);
   SignalLine line;
   line << line_start << "gridlops: warning: interrupted after iteration " << iterations_done
        << "; the next one is saved, then the run ends; a second SIGINT ends it at once\n";
   line.write();
+  take_default(signal);  // at once another thread may get the second one, and end the process
 }
 
 void end_unsaved(int signal) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -80,6 +81,28 @@ Index bytes_on_disk(const SolveTask& task) {
   return bytes;
 }
 
+/// The directory where A goes, or the one where that will be made.
+std::string place_of_tiles(const SolveArguments& arguments) {
+  if (arguments.tiles.empty()) return arguments.scratch;
+  std::error_code none;
+  std::filesystem::path place = std::filesystem::absolute(arguments.tiles, none);
+  while (!std::filesystem::is_directory(place, none) && place.has_relative_path())
+    place = place.parent_path();
+  return place;
+}
+
+/// Measures how fast the disks deliver A, in the memory that is for A (collective over world).
+void measure_disks(Communicator& world, SolveTask& task) {
+  constexpr Index most = Index{256} << 20;
+  std::array<Index, 2> sizes{bytes_on_disk(task), -streamed_sizes_of(task, 0, 0).memory};
+  world.all_reduce(sizes, ReduceOp::max);  // ranks may have other tiles
+  const auto [on_disk, memory] = std::array{sizes[0], -sizes[1]};
+  if (on_disk == 0) return;
+  task.disk_rate =
+      measure_disk(world, place_of_tiles(task.arguments), std::min(most, on_disk), memory).bytes_per_second;
+  task.iteration.pass_seconds = static_cast<double>(on_disk) / task.disk_rate;
+}
+
 }  // namespace
 
 StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col) {
@@ -137,47 +160,43 @@ void find_room(Communicator& world, SolveTask& task,
                     bytes_text(limit), bytes_text(least)));
   const Index beside = before[0] + taken_by_others(task);
   task.memory_of_tiles = -most_of(-room_for_tiles(task, plan_of(task), limit - beside));
+  const bool chooses = task.iteration.one_pass && !arguments.one_pass_is_given && task.saved.empty();
+  if (arguments.dry_run ? is_asked : chooses) measure_disks(world, task);
+  if (chooses) task.iteration = with_faster_passes(task.iteration, task.grid->shape(), task.machine);
 }
 
 DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task) {
   return {static_cast<double>(bytes_on_disk(task)), sum(grid, static_cast<double>(bytes_read)),
-          maximum(grid, seconds_waited)};
+          maximum(grid, seconds_waited), task.disk_rate};
 }
 
-std::string disk_text(Communicator& world, const SolveTask& task) {
-  constexpr Index most = Index{512} << 20;
-  std::array<Index, 1> bytes{bytes_on_disk(task)};
-  world.all_reduce(bytes, ReduceOp::max);
-  const Index on_disk = bytes[0];
+std::string disk_text(const SolveTask& task) {
+  const Index on_disk = bytes_on_disk(task);
   if (on_disk == 0) return "all of A has room in memory: nothing is read from disks\n";
-  if (task.arguments.storage != Storage::disk || !task.why_disk.empty())
+  if (task.disk_rate == 0)
     return fmt::format("on disks: {}; --storage disk measures how fast they are read\n", bytes_text(on_disk));
-  const SolveArguments& arguments = task.arguments;
-  const std::string& place = arguments.tiles.empty() ? arguments.scratch : arguments.tiles;
-  const DiskRate rate = measure_disk(world, place, std::min(most, on_disk));
   if (task.compressed)
     return fmt::format(
         "on disks: {}, read twice an iteration; the disks deliver {}/s (measured), so that takes {}\n",
-        bytes_text(on_disk), bytes_text(static_cast<Index>(rate.bytes_per_second)),
-        duration_text(2 * static_cast<double>(on_disk) / rate.bytes_per_second));
-  const auto seconds = [&](bool one_pass) {
-    PlannedIteration iteration = task.iteration;
-    iteration.one_pass = one_pass;
-    const double reading = (one_pass ? 1 : 2) * static_cast<double>(on_disk) / rate.bytes_per_second;
-    return std::pair(reading, iteration_seconds(iteration, task.grid->shape(), task.machine));
+        bytes_text(on_disk), bytes_text(static_cast<Index>(task.disk_rate)),
+        duration_text(2 * static_cast<double>(on_disk) / task.disk_rate));
+  const auto seconds = [&](const PlannedIteration& iteration) {
+    return iteration_seconds(iteration, task.grid->shape(), task.machine);
   };
+  PlannedIteration computing = task.iteration, otherwise = task.iteration;
+  computing.pass_seconds = 0;
+  otherwise.one_pass = !otherwise.one_pass;
   const bool one_pass = task.iteration.one_pass;
-  const auto [reading, computing] = seconds(one_pass);
+  const double reading = (one_pass ? 1 : 2) * task.iteration.pass_seconds;
   std::string text = fmt::format(
       "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}, and "
-      "computing {} "
-      "(by the model): {} decide\n",
-      bytes_text(on_disk), one_pass ? "once" : "twice", bytes_text(static_cast<Index>(rate.bytes_per_second)),
-      duration_text(reading), duration_text(computing), reading > computing ? "disks" : "cores");
-  const auto [reading_twice, computing_less] = seconds(false);
-  const double otherwise = std::max(reading_twice, computing_less);
-  if (one_pass && otherwise < std::max(reading, computing))
-    text += fmt::format("with --one-pass off an iteration would take {}\n", duration_text(otherwise));
+      "computing {} (by the model): {} decide\n",
+      bytes_text(on_disk), one_pass ? "once" : "twice", bytes_text(static_cast<Index>(task.disk_rate)),
+      duration_text(reading), duration_text(seconds(computing)),
+      reading > seconds(computing) ? "disks" : "cores");
+  if (row_of(task.arguments.solver).has(Feature::one_pass) && seconds(otherwise) < seconds(task.iteration))
+    text += fmt::format("with --one-pass {} an iteration would take {}\n", one_pass ? "off" : "on",
+                        duration_text(seconds(otherwise)));
   return text;
 }
 

@@ -473,10 +473,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
         print(plan_text(plan_of<T>(task)));
       }
     });
-    if (is_on_disk(task)) {
-      const std::string text = disk_text(world, task);
-      if (talks) print(text);
-    }
+    if (talks && is_on_disk(task)) print(disk_text(task));
     return ExitStatus::done;
   }
   Solved solved;

@@ -83,7 +83,18 @@ double iteration_seconds(const PlannedIteration& iteration, GridShape grid, cons
       iteration.one_pass
           ? normal_product_seconds(shape, grid, machine)
           : product(false) + (row_of(iteration.solver).multiplies_with_adjoint() ? product(true) : 0);
-  return products + seconds_of_vectors(iteration, grid, machine) + seconds_of_sums(iteration, grid, machine);
+  const double reading = (iteration.one_pass ? 1 : 2) * iteration.pass_seconds;
+  return std::max(reading, products + seconds_of_vectors(iteration, grid, machine) +
+                               seconds_of_sums(iteration, grid, machine));
+}
+
+PlannedIteration with_faster_passes(const PlannedIteration& iteration, GridShape grid,
+                                    const MachineModel& machine) {
+  PlannedIteration two_passes = iteration;
+  two_passes.one_pass = false;
+  return iteration_seconds(two_passes, grid, machine) < iteration_seconds(iteration, grid, machine)
+             ? two_passes
+             : iteration;
 }
 
 RankCost iteration_cost(const PlannedIteration& iteration, GridShape grid, int row, int col) {

@@ -218,8 +218,9 @@ StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOpti
                       [&](Range, Range) { return std::make_unique<MemorySource<T>>(A); });
 }
 
-DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes) {
-  constexpr Index slab = Index{16} << 20, slots = 4;
+DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes, Index memory_allowed) {
+  constexpr Index least = Index{1} << 18, slots = 4;
+  const Index slab = std::max(memory_allowed / (slots + 1) / least, Index{1}) * least;
   const Index slabs = std::max<Index>(bytes / comm.size() / slab, slots + 1);
   Buffer<std::byte> memory;  // as products have it: a disk fills large pages faster
   std::unique_ptr<TileFile> file;

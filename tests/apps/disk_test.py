@@ -14,8 +14,9 @@ ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
 
 
 def solve(suite, scratch, *options, ranks=None, status=0, output="X.npy", matrix="A.npy", rhs="B.npy"):
+    """On a machine whose cores are fast, so that disks decide, unless options name another."""
     run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / output, "--damp", DAMP, "--tolerance", "1e-6",
-                    "--report", suite.folder / "R.json", "--scratch", scratch, *options, ranks=ranks)
+                    "--report", suite.folder / "R.json", "--scratch", scratch, *([] if "--machine" in options else ["--machine", suite.folder / "fast.json"]), *options, ranks=ranks)
     suite.succeeded(run, status)
     return run
 
@@ -37,6 +38,7 @@ def make(suite):
     A, B = rng.standard_normal((ROWS, COLS)), rng.standard_normal((ROWS, COLUMNS))
     np.save(suite.folder / "A.npy", A)
     np.save(suite.folder / "B.npy", B)
+    program.machine_file(suite, "fast.json", flops=1e15)
     return np.linalg.solve(A.T @ A + DAMP**2 * np.eye(COLS), A.T @ B)
 
 
@@ -71,12 +73,40 @@ def check_choice(suite, scratch, exact):
     suite.check((suite.folder / "X.npy").read_bytes() == undisturbed, "a restart has other bits")
     run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", "2x1", "--dry-run", ranks=2)
     suite.check(re.search(r"on disks: [\d.]+ MiB, read once an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
-    run = suite.run("plan", "--matrix-size", "1000000x200000", "--rhs", 64, "--ranks", "16", "--memory-per-rank", "8G", "--disk-rate", "500M", "--json", suite.folder / "P.json")
+    run = suite.run("plan", "--matrix-size", "1000000x200000", "--rhs", 64, "--ranks", "16", "--memory-per-rank", "8G", "--disk-rate", "500M", "--machine", suite.folder / "fast.json",
+                    "--json", suite.folder / "P.json")
     suite.succeeded(run)
     (plan,) = json.loads((suite.folder / "P.json").read_text(encoding="utf-8"))["results"]
     read = plan["disk_bytes"] / (500 * 2**20)
     suite.check(plan["storage"] == "disk" and plan["one_pass"] and plan["memory_bytes"] <= 8 * 2**30, "the plan", plan)
     suite.check(abs(plan["disk_bytes"] + plan["memory_bytes"] - 1e6 * 2e5 * 8 / 16) < 3e9 and plan["seconds_per_iteration"] >= 0.99 * read, "the plan", plan)
+
+
+def check_passes(suite, scratch, exact):
+    """One pass where disks decide, and two where cores do, with the bits of two passes in memory."""
+    memory, slow = least_memory(suite, scratch, 2), ["--machine", suite.folder / "slow.json"]
+    on_disk = ["--storage", "disk", "--memory", memory, "--grid", "2x1"]
+    program.machine_file(suite, "slow.json", flops=1e6)
+    solve(suite, scratch, *on_disk, *slow, ranks=2)
+    report = report_of(suite)
+    suite.check(report["solver"] == "cgls" and report["figures"].get("disk_rate", 0) > 0, "two passes", report["solver"], report["figures"])
+    suite.check(report["figures"]["disk_bytes_read"] >= 2 * report["iterations"] * report["figures"]["disk_bytes"], "bytes read", report["figures"])
+    of_two_passes = (suite.folder / "X.npy").read_bytes()
+    solve(suite, scratch, "--storage", "packed", "--one-pass", "off", "--algorithm", "stationary-a", "--grid", "2x1", ranks=2, output="packed.npy")
+    suite.check((suite.folder / "packed.npy").read_bytes() == of_two_passes, "other bits than in memory")
+    saved = suite.folder / "saved_two_passes"
+    solve(suite, scratch, *on_disk, *slow, "--iterations", 5, "--checkpoint", saved, ranks=2, status=3)
+    solve(suite, scratch, *on_disk, "--restart", saved, ranks=2)
+    suite.check((suite.folder / "X.npy").read_bytes() == of_two_passes, "a restart does not keep two passes")
+    run = solve(suite, scratch, *on_disk, *slow, "--dry-run", ranks=2)
+    suite.check("read twice an iteration" in run.output and "cores decide" in run.output, "the plan:", run.output)
+    run = solve(suite, scratch, *on_disk, *slow, "--one-pass", "on", "--dry-run", ranks=2)
+    suite.check("with --one-pass off an iteration would take" in run.output, "the plan:", run.output)
+    plan = ["plan", "--matrix-size", "1000000x200000", "--rhs", 64, "--ranks", "16", "--memory-per-rank", "8G", "--disk-rate", "500M", "--json", suite.folder / "P.json"]
+    for machine, one_pass in (("fast.json", True), ("slow.json", False)):
+        suite.succeeded(suite.run(*plan, "--machine", suite.folder / machine))
+        (found,) = json.loads((suite.folder / "P.json").read_text(encoding="utf-8"))["results"]
+        suite.check(found["storage"] == "disk" and found["one_pass"] == one_pass, "the plan on", machine, found)
 
 
 def check_tiles(suite, scratch, exact):
@@ -155,6 +185,7 @@ def test(suite, full):
         exact = make(suite)
         check_solution(suite, scratch, exact)
         check_choice(suite, scratch, exact)
+        check_passes(suite, scratch, exact)
         check_tiles(suite, scratch, exact)
         check_compressed(suite, scratch)
         check_refusals(suite, scratch)

@@ -7,17 +7,7 @@ import numpy as np
 
 import program
 
-OPERATIONS = ["broadcast", "reduce", "all-reduce", "scatter", "all-gather", "reduce-scatter"]
-TYPES = ("f32", "f64", "c64", "c128")
 ALGORITHMS = ["block", "summa", "stationary-a", "stationary-b"]
-
-
-def machine_file(suite, name="machine.json", flops=1e10, read=1e10, copied=1e10, call=1e-6, rate=1e9, ranks=2):
-    links = {operation: {"seconds_per_call": call, "bytes_per_second": rate} for operation in OPERATIONS}
-    rates = {"ranks": ranks, "flops_per_second": dict.fromkeys(TYPES, flops),
-             "read_bytes_per_second": read, "copied_bytes_per_second": copied, "transports": {"mpi": links}}
-    (suite.folder / name).write_text(json.dumps({"rates": rates}), encoding="utf-8")
-    return rates
 
 
 def plans(suite, *words, machine="machine.json", rows=1000, cols=600, rhs=4):
@@ -34,7 +24,7 @@ def plans(suite, *words, machine="machine.json", rows=1000, cols=600, rhs=4):
 
 def check_bad_files(suite):
     """A file without sound rates ends the run with the key and the value, on one rank and on several."""
-    good = machine_file(suite)
+    good = program.machine_file(suite)
 
     def changed(**values):
         return json.dumps({"rates": {**good, **values}})
@@ -46,7 +36,7 @@ def check_bad_files(suite):
                         (changed(flops_per_second=None), ["flops_per_second is null"]),
                         (changed(transports={"mpi": {**links, "reduce": {"seconds_per_call": "fast", "bytes_per_second": 1}}}),
                          ['transports.mpi.reduce.seconds_per_call is "fast"']),
-                        (changed(transports={"mpi": {name: links[name] for name in OPERATIONS[1:]}}), ["transports.mpi.broadcast is missing"]),
+                        (changed(transports={"mpi": {name: links[name] for name in program.OPERATIONS[1:]}}), ["transports.mpi.broadcast is missing"]),
                         (changed().replace("1e-06", "1e999"), ["no JSON"])]:
         (suite.folder / "bad_machine.json").write_text(text, encoding="utf-8")
         run = suite.run("plan", "--matrix-size", "9x9", "--rhs", 1, "--machine", "bad_machine.json")
@@ -64,7 +54,7 @@ def check_bad_files(suite):
 
 def check_plans(suite):
     """Figures against formulas, and what must hold whatever the machine is."""
-    machine_file(suite)
+    program.machine_file(suite)
     found = plans(suite, "--ranks", "1..1024", rows=100000, cols=40000, rhs=16)
     suite.check([plan["ranks"] for plan in found] == [2**k for k in range(11)], "1..1024")
     for plan in found:
@@ -81,11 +71,11 @@ def check_plans(suite):
     plan, = plans(suite, "--grid", "4x2", "--algorithm", "stationary-a", rows=800, cols=400, rhs=3)
     suite.check(plan["bytes_received"] == 2 * 8 * 3 * (400 // 2 * 3 // 4 + 800 // 4 // 2) and plan["messages"] == 4, "4 x 2", plan)
     # Everything is half as fast: everything takes twice as long.
-    machine_file(suite, "slow.json", flops=5e9, read=5e9, copied=5e9, call=2e-6, rate=5e8)
+    program.machine_file(suite, "slow.json", flops=5e9, read=5e9, copied=5e9, call=2e-6, rate=5e8)
     for fast, slow in zip(plans(suite, "--ranks", "1..64"), plans(suite, "--ranks", "1..64", machine="slow.json")):
         suite.check(abs(slow["seconds"] / fast["seconds"] - 2) < 1e-9 and slow["grid"] == fast["grid"], "twice as slow", fast, slow)
     # A tall matrix on a slow network lies in one column of the grid, or in one row with models everywhere.
-    machine_file(suite, "network.json", call=1e-9, rate=1e6)
+    program.machine_file(suite, "network.json", call=1e-9, rate=1e6)
     plan, = plans(suite, "--ranks", "16", machine="network.json", rows=160000, cols=100)
     suite.check(sorted(plan["grid"]) == [1, 16], "tall", plan)
     for solver in ("cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"):
@@ -108,7 +98,7 @@ def check_memory(suite):
 def check_runs(suite):
     """`solve` and `multiply` take the grid and the algorithm of the plan, and count the bytes that the model says."""
     rng = np.random.default_rng(3)
-    machine_file(suite, call=1e-9, rate=1e6)  # the bytes decide
+    program.machine_file(suite, call=1e-9, rate=1e6)  # the bytes decide
     for rows, cols, rhs, ranks in [(300, 8, 3, 4), (8, 300, 3, 4), (60, 50, 40, 2), (37, 37, 5, 3)]:
         A = program.random_matrix(rng, (rows, cols), "f64")
         np.save(suite.folder / "A.npy", A @ A.T + np.eye(rows) if rows == cols else A)

@@ -21,6 +21,7 @@ except ImportError:  # then reports are not held against their schema
 
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
+OPERATIONS = ["broadcast", "reduce", "all-reduce", "scatter", "all-gather", "reduce-scatter"]
 WIDE = {"f32": np.longdouble, "f64": np.longdouble, "c64": np.clongdouble, "c128": np.clongdouble}
 SOLVED = {"converged", "stagnated"}
 REASONS = SOLVED | {"iteration_limit", "condition_limit", "user_stop", "breakdown", "non_finite", "corrupted"}
@@ -229,6 +230,15 @@ def epsilon(name):
 def random_matrix(rng, shape, name):
     real = rng.uniform(-1, 1, shape)
     return (real + 1j * rng.uniform(-1, 1, shape) if name.startswith("c") else real).astype(TYPES[name])
+
+
+def machine_file(suite, name="machine.json", flops=1e10, read=1e10, copied=1e10, call=1e-6, rate=1e9, ranks=2):
+    """Writes what `--machine` takes. Returns its rates."""
+    links = {operation: {"seconds_per_call": call, "bytes_per_second": rate} for operation in OPERATIONS}
+    rates = {"ranks": ranks, "flops_per_second": dict.fromkeys(TYPES, flops),
+             "read_bytes_per_second": read, "copied_bytes_per_second": copied, "transports": {"mpi": links}}
+    (suite.folder / name).write_text(json.dumps({"rates": rates}), encoding="utf-8")
+    return rates
 
 
 def leftovers(folder):

@@ -58,7 +58,7 @@ def tests_of(build):
 
 def is_configured(fault, tests):
     """Whether the build folder of these tests has those of programs and of the emulation, where the fault needs them."""
-    if fault.file.startswith("lib/cuda/"):
+    if fault.file.startswith("lib/cuda/") or fault.test.startswith("gpu_"):
         return "planted faults" in tests
     return not fault.test.startswith("program ") or "program solve" in tests
 

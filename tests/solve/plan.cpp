@@ -91,6 +91,24 @@ TEST_CASE("An iteration has the products of its solver, passes over vectors and 
   CHECK(on_row(Algorithm::block) > 7 * on_row(Algorithm::stationary_a));
 }
 
+TEST_CASE("Where disks decide one pass is faster, and two where cores do", "[plan]") {
+  MachineModel machine = idle_machine();
+  machine.seconds_per_flop.fill(1e-9);
+  const double product = 2.0 * 60 * 60 * 6 * 1e-9;
+  PlannedIteration iteration{Solver::cgls, true, Algorithm::stationary_a, {120, 120, 6}};
+  // They are equal where two passes read as long as one computes.
+  iteration.pass_seconds = 1.4 * product;
+  CHECK(same(iteration_seconds(iteration, {2, 2}, machine), 3 * product));
+  CHECK(!with_faster_passes(iteration, {2, 2}, machine).one_pass);
+  CHECK(same(iteration_seconds(with_faster_passes(iteration, {2, 2}, machine), {2, 2}, machine),
+             2.8 * product));
+  iteration.pass_seconds = 1.6 * product;
+  CHECK(with_faster_passes(iteration, {2, 2}, machine).one_pass);
+  iteration.one_pass = false;
+  CHECK(same(iteration_seconds(iteration, {2, 2}, machine), 3.2 * product));
+  CHECK(!with_faster_passes(iteration, {2, 2}, machine).one_pass);
+}
+
 TEST_CASE("The grid is the fastest one, and near-square among those that are as fast", "[plan]") {
   CHECK(grids_of(12) == std::vector<GridShape>{{1, 12}, {2, 6}, {3, 4}, {4, 3}, {6, 2}, {12, 1}});
   CHECK(grids_of(1) == std::vector<GridShape>{{1, 1}});

@@ -25,6 +25,7 @@ struct PlannedIteration {
   ProductShape shape;                  ///< with as many columns as are active at once
   Index panel = 0;                     ///< as in MatrixMultOptions
   Storage storage = Storage::columns;  ///< as in MatrixMultOptions
+  double pass_seconds = 0;             ///< in which disks deliver once what is there of A; 0: A is in memory
 };
 
 /// How a solver is to work on a matrix in memory, as far as that is asked for.
@@ -47,9 +48,14 @@ GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, c
                                                 GridShape grid, const MachineModel& machine = {});
 
 /// Returns the modelled seconds of one iteration on the slowest rank: its products, its passes over vectors,
-/// and its sums over all ranks. Not collective.
+/// and its sums over all ranks; or those in which disks deliver A for it, if these are more. Not collective.
 GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,
                                          const MachineModel& machine = {});
+
+/// Returns an iteration that may have one pass, with two if it is faster so: one pass reads A once, but
+/// computes half as much again. Not collective.
+GRIDLOPS_EXPORT PlannedIteration with_faster_passes(const PlannedIteration& iteration, GridShape grid,
+                                                    const MachineModel& machine = {});
 
 /// Returns the cost of the products of one iteration for the rank at (row, col) of the grid, exactly as the
 /// communicators' counters will show it. Not collective.
