@@ -228,7 +228,7 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
   const auto aligned = [&] {
     void* first = memory.data();
     auto room = static_cast<std::size_t>(memory.size());
-    return static_cast<std::byte*>(std::align(std::size_t{TileFile::block}, std::size_t{slab}, first, room));
+    return static_cast<std::byte*>(std::align(std::size_t{TileFile::block}, at(slab), first, room));
   };
   attempt(comm, [&] {
     memory = Buffer<std::byte>(make_host_backend(), slab * slots + TileFile::block);
