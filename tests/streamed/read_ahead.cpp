@@ -68,8 +68,21 @@ class Stored {
   }
   using Check = std::function<void(Index, const std::byte*)>;
   std::unique_ptr<ReadAhead> reader(Check check = [](Index, const std::byte*) {}) {
-    return std::make_unique<ReadAhead>(*file_, ReadAhead::Ring{memory_.get(), slots_, slab_bytes_, offsets_},
-                                       std::move(check));
+    return reader({{parts(false), 0}}, std::move(check));
+  }
+  std::unique_ptr<ReadAhead> reader(
+      std::vector<ReadAhead::Pass> passes, Check check = [](Index, const std::byte*) {}) {
+    return std::make_unique<ReadAhead>(*file_, ReadAhead::Ring{memory_.get(), slots_, slab_bytes_},
+                                       std::move(passes), std::move(check));
+  }
+  /// All slabs, from the last to the first if `backwards`.
+  std::vector<ReadAhead::Part> parts(bool backwards) const {
+    std::vector<ReadAhead::Part> all;
+    for (Index k = 0; k < slabs(); ++k) {
+      const Index slab = backwards ? slabs() - 1 - k : k;
+      all.push_back({slab, offsets_[static_cast<std::size_t>(slab)], slab_bytes_});
+    }
+    return all;
   }
   /// Takes slabs first to end − 1 in their order, and releases each when `lag` more have been taken.
   void take(ReadAhead& reader, Index first, Index end, Index lag = 0) const {
@@ -81,7 +94,7 @@ class Stored {
   }
   /// A whole pass.
   void pass(ReadAhead& reader, Index lag = 0) const {
-    reader.begin_pass();
+    reader.begin_pass(0);
     take(reader, 0, slabs(), lag);
     reader.release_before(slabs());
   }
@@ -143,7 +156,7 @@ TEST_CASE("A pass may end at any slab, whatever was released, and the next begin
       for (Index end = 0; end <= 4; ++end) {
         for (Index lag = 0; lag < slots; ++lag) {
           CAPTURE(slab_bytes, slots, end, lag);
-          reader->begin_pass();
+          reader->begin_pass(0);
           stored.take(*reader, 0, end, lag);
           if (lag == 1) stored.pass(*reader);
         }
@@ -153,11 +166,30 @@ TEST_CASE("A pass may end at any slab, whatever was released, and the next begin
   }
 }
 
+TEST_CASE("Passes have orders of their own, and the one that is expected is read ahead") {
+  for (const Index slots : {2, 3, 7}) {
+    CAPTURE(slots);
+    Stored stored(5, two_pieces, slots);
+    const auto reader = stored.reader({{stored.parts(false), 1}, {stored.parts(true), 0}});
+    const auto pass = [&](Index which) {
+      reader->begin_pass(which);
+      for (Index k = 0; k < 5; ++k) {
+        CAPTURE(which, k);
+        CHECK(stored.is_slab(which == 0 ? k : 4 - k, reader->get(k)));
+        reader->release_before(k + 1);
+      }
+    };
+    for (const Index which : {0, 1, 0, 1}) pass(which);
+    CHECK(reader->bytes_read() <= (4 * 5 + slots) * two_pieces);  // nothing was read again
+    for (const Index which : {1, 1, 0, 0, 1}) pass(which);
+  }
+}
+
 TEST_CASE("A slab stays where it is until it is released") {
   constexpr Index slots = 3;
   Stored stored(5, one_piece, slots);
   const auto reader = stored.reader();
-  reader->begin_pass();
+  reader->begin_pass(0);
   const std::byte* held[slots] = {};
   for (Index k = 0; k < slots; ++k) held[k] = reader->get(k);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -178,7 +210,7 @@ TEST_CASE("Every slab is checked once it is whole, and before it is used") {
       ++checked;
     });
     for (int pass = 0; pass < 3; ++pass) {
-      reader->begin_pass();
+      reader->begin_pass(0);
       for (Index k = 0; k < 3; ++k) {
         reader->get(k);
         CHECK(checked > 3 * pass + k);
@@ -200,7 +232,7 @@ TEST_CASE("What a check finds is told once, and that slab is read again in the n
           if (slab == bad && ++times == bad_time) throw Flipped();
         });
         if (bad_time == 2) stored.pass(*reader);
-        reader->begin_pass();
+        reader->begin_pass(0);
         stored.take(*reader, 0, bad);
         CHECK_THROWS_AS(reader->get(bad), Flipped);
         stored.pass(*reader);
@@ -216,7 +248,7 @@ TEST_CASE("What was found in slabs that a pass did not come to is not told") {
   const auto reader = stored.reader([&](Index slab, const std::byte*) {
     if (slab == 2 && ++times == 1) throw Flipped();
   });
-  reader->begin_pass();
+  reader->begin_pass(0);
   stored.take(*reader, 0, 1);
   wait_until([&] { return times == 1; });
   stored.pass(*reader);
@@ -230,7 +262,7 @@ TEST_CASE("A file that ends too early fails every pass at that slab, until it is
       stored.cut_off(4 * slab_bytes - block);
       const auto reader = stored.reader();
       for (int pass = 0; pass < 3; ++pass) {
-        reader->begin_pass();
+        reader->begin_pass(0);
         stored.take(*reader, 0, 3);
         const std::string message = message_of<InputError>([&] { reader->get(3); });
         CHECK(contains(message, "the file ends there"));
@@ -246,7 +278,7 @@ TEST_CASE("Reading ends with the reader, wherever it is") {
   for (Index used = 0; used < 5; ++used) {
     const auto reader = stored.reader();
     if (used == 0) continue;
-    reader->begin_pass();
+    reader->begin_pass(0);
     stored.take(*reader, 0, used, used % 2);
   }
 }
