@@ -66,8 +66,9 @@ void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran
   }
 }
 
-/// Calls work(piece) for boxes that make up a box of an array in C order, each of about as many elements as a
-/// buffer has. Only the first `dims` dimensions are cut; a piece has whole cells where it can.
+/// Calls work(piece) for boxes that make up a box of an array in C order, one after the other: a dimension is
+/// cut only where those before it have one index. Each has about as many elements as a buffer, but at least
+/// one whole cell along the dimension that is cut last. Only the first `dims` dimensions are cut.
 template <Scalar T>
 void for_each_piece(Box box, std::size_t dims, const std::vector<Cells>& cells,
                     const std::function<void(const Box&)>& work, std::size_t dim = 0) {
@@ -75,13 +76,16 @@ void for_each_piece(Box box, std::size_t dims, const std::vector<Cells>& cells,
   if (elements <= buffer_elements<T> || dim == dims) return work(box);
   const Range range = box[dim];
   const Index each = elements / range.size;
-  for (Index begin = range.begin; begin < range.end();) {
-    const Index end = each > buffer_elements<T>
-                          ? begin + 1
-                          : end_of_piece(range, begin, buffer_elements<T> / each, cells[dim]);
-    box[dim] = {begin, end - begin};
-    for_each_piece<T>(box, dims, cells, work, dim + 1);
-    begin = end;
+  for (Index begin = range.begin, end = begin; begin < range.end(); begin = end) {
+    if (each > buffer_elements<T>) {
+      end = begin + 1;
+      box[dim] = {begin, 1};
+      for_each_piece<T>(box, dims, cells, work, dim + 1);
+    } else {
+      end = end_of_piece(range, begin, buffer_elements<T> / each, cells[dim]);
+      box[dim] = {begin, end - begin};
+      work(box);
+    }
   }
 }
 

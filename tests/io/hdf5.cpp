@@ -367,6 +367,33 @@ TEMPLATE_LIST_TEST_CASE("An array is written to a dataset and read into any othe
   }
 }
 
+TEST_CASE("Arrays larger than the buffers are read in chunks of any shape", "[hdf5]") {
+  const GridPtr grid = compact_grids().front();
+  const ScratchFolder folder;
+  const std::string file = folder.file("large.h5");
+  const std::vector<Index> shape{2, 700, 800};  // a slice is larger than a buffer
+  const auto value = [](Index i, Index j, Index k) { return static_cast<double>((i * 1000 + j) * 1000 + k); };
+  std::vector<double> data;
+  for (Index i = 0; i < shape[0]; ++i)
+    for (Index j = 0; j < shape[1]; ++j)
+      for (Index k = 0; k < shape[2]; ++k) data.push_back(value(i, j, k));
+  for (const std::vector<hsize_t>& chunk :
+       {std::vector<hsize_t>{}, {1, 700, 100}, {2, 700, 800}, {1, 64, 300}, {2, 699, 7}}) {
+    create<double>(file, {2, 700, 800}, data, {"", chunk});
+    const ArrayHeader header = read_array_header(world(), file + ":/g/A");
+    for (int along = 0; along < 3; ++along) {
+      const Dims dims = dims_along(*grid, shape, along, Axis::all, 3);
+      DistMatrix<double> X(grid, array_space(grid, dims, Axis::all).layout(1));
+      read_array(file + ":/g/A", header, dims, X);
+      CAPTURE(chunk, along);
+      CHECK(mismatches(X, [&](Index row, Index) {
+              const std::vector<Index> place = place_of(dims, row);
+              return value(place[0], place[1], place[2]);
+            }) == 0);
+    }
+  }
+}
+
 TEST_CASE("Blocks larger than the buffers go through chunks and rows", "[hdf5]") {
   const ScratchFolder folder;
   const std::string file = folder.file("A.h5"), name = file + ":/g/A";

@@ -159,7 +159,7 @@ class _Result:
         return self._in_order((*self._pairs, self._length))
 
     def parts(self) -> Iterator[tuple[slice, ...]]:
-        """What is read and written at once: all receivers of some sources, or, where they would not fit the buffer, some receivers of one."""
+        """What is read and written at once: as many sources as fit the buffer with some receivers, so that a file in the order of either is read in long runs."""
         all_sources, all_receivers = self.survey.numbers.shape
         sources, receivers = self._pairs
         for source, receiver in itertools.product(range(0, all_sources, sources), range(0, all_receivers, receivers)):
@@ -177,9 +177,9 @@ class _Result:
     def _pairs(self) -> tuple[int, int]:
         sources, receivers = self.survey.numbers.shape
         traces = max(1, _BUFFER // (np.dtype(self.survey.dtype).itemsize * max(self.survey.samples, self.spectra_of)))
-        if traces >= receivers:
-            return min(traces // receivers, sources), receivers
-        return 1, traces - traces % _CHUNK if traces > _CHUNK else traces
+        chunk = min(_CHUNK, receivers, traces)
+        sources = min(traces // chunk, sources)
+        return sources, min(traces // sources // chunk * chunk, receivers)
 
     def _in_order(self, values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(values[axis] for axis in self.order)
