@@ -34,7 +34,8 @@ class StoredParts {
   StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::vector<Order> passes, Pieces pieces);
 
   const PartPlan& plan() const { return plan_; }
-  /// Takes the file for the parts that do not stay in memory, or for all, one after the other from `begin` on.
+  /// Takes the file for the parts that do not stay in memory, or for all, one after the other from `begin`
+  /// on.
   void put_in(std::shared_ptr<TileFile> file, bool has_all = false, Index begin = 0);
   Index bytes_in_file(bool has_all) const;
   void write(Index part, Index begin, const std::byte* from, Index bytes);

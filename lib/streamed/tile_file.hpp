@@ -26,8 +26,8 @@ class TileFile {
 
   /// Where it is, for messages.
   const std::string& place() const { return place_; }
-  /// Takes room on the disk up to this many bytes, where there is room for fewer. Throws OutputError on this rank
-  /// alone.
+  /// Takes room on the disk up to this many bytes, where there is room for fewer. Throws OutputError on this
+  /// rank alone.
   void take_room(Index bytes);
   /// Throws OutputError on this rank alone.
   void write(const void* from, Index bytes, Index offset);

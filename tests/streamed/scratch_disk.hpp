@@ -49,12 +49,12 @@ inline Index nameless_bytes(const std::string& directory) {
   return files.empty() ? 0 : lseek(files.front(), 0, SEEK_END);
 }
 
-/// Gives this rank's only nameless file another byte, in a part that is not read before it is used; again,
-/// and it is what it was.
-inline void flip_byte(const std::string& directory) {
+/// Gives this rank's only nameless file another byte, this far from its end, in a part that is not read
+/// before it is used; again, and it is what it was.
+inline void flip_byte(const std::string& directory, Index from_end) {
   const std::vector<int> files = nameless_files(directory);
   REQUIRE(files.size() == 1);
-  const off_t offset = lseek(files[0], 0, SEEK_END) - 100000;
+  const off_t offset = lseek(files[0], 0, SEEK_END) - from_end;
   char byte = 0;
   REQUIRE(pread(files[0], &byte, 1, offset) == 1);
   byte = static_cast<char>(byte ^ 1);
