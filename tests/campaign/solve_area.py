@@ -23,7 +23,7 @@ def request_of(problem, out_is_B=False):
         options["condition_limit"] = case["condition_limit"]
     if case["one_pass"]:
         options["one_pass"] = True
-    if case["error"] and (any(problem.D) or properties.sigma_min(problem)):
+    if case["error"] and properties.sigma_min(problem) is not None and (any(problem.D) or properties.sigma_min(problem)):
         options["error"] = case["error"]
     if properties.sigma_min(problem) and not case["preconditioner"]:
         options["sigma_min"] = properties.sigma_min(problem)

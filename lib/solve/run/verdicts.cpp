@@ -12,6 +12,8 @@ bool is_least_squares(ToleranceTest test) {
   return test == ToleranceTest::gradient || test == ToleranceTest::backward_error;
 }
 
+constexpr double a_few = 10;
+
 }  // namespace
 
 Verdicts::Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers)
@@ -62,10 +64,12 @@ double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits
   return column.reason ? 0 : gamma / delta;
 }
 
+// Where the step is nearly as long as it can be, 1/μ at first, rounding must not make what is left too small.
 void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio, double weight) const {
   if (column.reason || !column.has_quadrature) return;
   const double root = root_of_least_eigenvalue(column.damp, limits_of(column).known, rules_.test),
-               gained = root * step * root, left = column.conjugate_quadrature - gained,
+               gained = root * step * root,
+               left = column.conjugate_quadrature - (1 - a_few * rules_.epsilon) * gained,
                lag = weight < 1 ? std::pow(1 - weight, 2) * (column.lag + gained) / ratio : 0;
   if (root > 0 && left > 0 && std::isfinite(left) && std::isfinite(ratio) && std::isfinite(lag)) {
     column.conjugate_quadrature = left / (left + ratio);

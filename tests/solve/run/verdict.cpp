@@ -84,6 +84,21 @@ TEST_CASE("What a recomputed gradient is longer by than that of the recurrence b
   CHECK(column.tested_norm == 0.2);
 }
 
+TEST_CASE("Rounding of a step that is as long as it can be leaves a quadrature of 1") {
+  const SolveOptions options{.max_iterations = 10, .tolerance = 0.0};
+  const Verdicts verdicts({.epsilon = epsilon}, options, {0});
+  for (const double rounding : {0.0, epsilon, -epsilon}) {
+    ColumnState column;
+    column.damp = 1;
+    verdicts.follow_quadrature(column, 1 + rounding, epsilon * epsilon, 1);
+    CHECK(column.quadrature == 1);
+    column = ColumnState();
+    column.damp = 1;
+    verdicts.follow_quadrature(column, 1 + rounding, epsilon, 1);
+    CHECK(column.quadrature > 0.85);  // 1 + rounding could be 1 − 9ε as well
+  }
+}
+
 TEST_CASE("A backward error is one of the damped system, relative to A and x or to b") {
   const VerdictLimits of_lsqr = limits(ToleranceTest::backward_error);
   ColumnNorms norms = unsolved();
