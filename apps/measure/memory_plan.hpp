@@ -40,6 +40,14 @@ struct PlannedSolve {
 /// everything that ranks divide.
 Index memory_of_rank(const PlannedSolve& plan, int row, int col);
 
+/// Calls work(row, col) for the ranks of which one needs most: that one, or all if A is compressed.
+template <class Work>
+void for_each_full_rank(GridShape grid, bool is_compressed, Work&& work) {
+  if (!is_compressed) grid = {1, 1};
+  for (int row = 0; row < grid.rows; ++row)
+    for (int col = 0; col < grid.cols; ++col) work(row, col);
+}
+
 /// What the rank that has most of a compressed matrix reads of it, and receives, in one product and one with
 /// the adjoint.
 double bytes_moved(const SavedCompressed& matrix, const ProductShape& shape, GridShape grid);

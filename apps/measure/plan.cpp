@@ -66,15 +66,6 @@ StreamedSizes sizes_on_disk(const PlanArguments& arguments, const Plan& plan, in
                                                   plan.grid, row, col, memory);
 }
 
-/// Calls work(row, col) for the ranks of which one needs most. The first has the largest part of everything
-/// but of a compressed matrix.
-template <class Work>
-void for_each_full_rank(const PlanArguments& arguments, GridShape grid, Work&& work) {
-  if (!arguments.compressed) grid = {1, 1};
-  for (int row = 0; row < grid.rows; ++row)
-    for (int col = 0; col < grid.cols; ++col) work(row, col);
-}
-
 /// memory: of a matrix on disks, what is to be in memory.
 template <Scalar T>
 PlannedSolve planned_solve(const PlanArguments& arguments, const Plan& plan, Index memory) {
@@ -114,7 +105,7 @@ template <Scalar T>
 Index memory_of(const PlanArguments& arguments, const Plan& plan, Index memory = 0) {
   const PlannedSolve solve = planned_solve<T>(arguments, plan, memory);
   Index most = 0;
-  for_each_full_rank(arguments, plan.grid,
+  for_each_full_rank(plan.grid, arguments.compressed != nullptr,
                      [&](int row, int col) { most = std::max(most, memory_of_rank(solve, row, col)); });
   return most;
 }
@@ -134,16 +125,16 @@ void put_on_disk(const PlanArguments& arguments, const MachineModel& machine, Pl
   };
   const PlannedSolve least = planned_solve<T>(arguments, plan, 0);
   Index room = std::numeric_limits<Index>::max();
-  for_each_full_rank(arguments, plan.grid, [&](int row, int col) {
+  for_each_full_rank(plan.grid, arguments.compressed != nullptr, [&](int row, int col) {
     const Index beside = memory_of_rank(least, row, col) - sizes(row, col, 0).memory;
     room = std::min(room, std::max<Index>(arguments.memory_per_rank - beside, 0));
   });
   plan.memory = memory_of<T>(arguments, plan, room);
-  for_each_full_rank(arguments, plan.grid,
+  for_each_full_rank(plan.grid, arguments.compressed != nullptr,
                      [&](int row, int col) { plan.disk = std::max(plan.disk, sizes(row, col, room).disk); });
   plan.iteration.pass_seconds = static_cast<double>(plan.disk) / static_cast<double>(arguments.disk_rate);
   if (!arguments.one_pass_is_given) plan.iteration = with_faster_passes(plan.iteration, plan.grid, machine);
-  plan.seconds = iteration_seconds(plan.iteration, plan.grid, machine);
+  if (!arguments.compressed) plan.seconds = iteration_seconds(plan.iteration, plan.grid, machine);
 }
 
 /// The plan for a request on one grid.

@@ -188,7 +188,7 @@ class SolveCommand {
     one_pass_ =
         options.choice("--one-pass", arguments_.one_pass, switches(),
                        "reads A once in an iteration, in stationary-a; auto: where that is faster [off; "
-                       "with --storage disk on]");
+                       "with A on disks auto]");
     define_table_options(options, "Method", arguments_.options);
   }
 

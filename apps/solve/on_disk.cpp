@@ -50,25 +50,17 @@ Index taken_by_others(const SolveTask& task) {
   return texts + tables + 2 * std::max(models, data) * columns * size_of(task.shape.type);
 }
 
-/// Calls work(row, col) for the ranks of which one takes most. The first has the largest part of everything
-/// but of a compressed matrix.
-template <class Work>
-void for_each_full_rank(const SolveTask& task, Work&& work) {
-  const GridShape grid = task.compressed ? task.grid->shape() : GridShape{1, 1};
-  for (int row = 0; row < grid.rows; ++row)
-    for (int col = 0; col < grid.cols; ++col) work(row, col);
-}
-
 Index most_memory(const SolveTask& task, const PlannedSolve& plan) {
   Index most = 0;
-  for_each_full_rank(task, [&](int row, int col) { most = std::max(most, memory_of_rank(plan, row, col)); });
+  for_each_full_rank(task.grid->shape(), task.compressed != nullptr,
+                     [&](int row, int col) { most = std::max(most, memory_of_rank(plan, row, col)); });
   return most;
 }
 
 /// What a rank may keep of A, which has the least now, in this memory besides.
 Index room_for_tiles(const SolveTask& task, const PlannedSolve& plan, Index memory) {
   Index room = std::numeric_limits<Index>::max();
-  for_each_full_rank(task, [&](int row, int col) {
+  for_each_full_rank(task.grid->shape(), task.compressed != nullptr, [&](int row, int col) {
     room = std::min(room, memory - memory_of_rank(plan, row, col) + streamed_sizes_of(task, row, col).memory);
   });
   return std::max<Index>(room, 0);
@@ -93,7 +85,7 @@ std::string place_of_tiles(const SolveArguments& arguments) {
 
 /// Measures how fast the disks deliver A, in the memory that is for A (collective over world).
 void measure_disks(Communicator& world, SolveTask& task) {
-  constexpr Index most = Index{256} << 20;
+  const Index most = world.size() * (Index{128} << 20);
   std::array<Index, 2> sizes{bytes_on_disk(task), -streamed_sizes_of(task, 0, 0).memory};
   world.all_reduce(sizes, ReduceOp::max);  // ranks may have other tiles
   const auto [on_disk, memory] = std::array{sizes[0], -sizes[1]};
@@ -161,8 +153,10 @@ void find_room(Communicator& world, SolveTask& task,
   const Index beside = before[0] + taken_by_others(task);
   task.memory_of_tiles = -most_of(-room_for_tiles(task, plan_of(task), limit - beside));
   const bool chooses = task.iteration.one_pass && !arguments.one_pass_is_given && task.saved.empty();
-  if (arguments.dry_run ? is_asked : chooses) measure_disks(world, task);
-  if (chooses) task.iteration = with_faster_passes(task.iteration, task.grid->shape(), task.machine);
+  const bool measures = arguments.dry_run ? is_asked : chooses;  // it writes to the disks
+  if (measures) measure_disks(world, task);
+  if (measures && chooses)
+    task.iteration = with_faster_passes(task.iteration, task.grid->shape(), task.machine);
 }
 
 DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task) {
@@ -175,27 +169,26 @@ std::string disk_text(const SolveTask& task) {
   if (on_disk == 0) return "all of A has room in memory: nothing is read from disks\n";
   if (task.disk_rate == 0)
     return fmt::format("on disks: {}; --storage disk measures how fast they are read\n", bytes_text(on_disk));
+  const int passes = passes_over_matrix(task.iteration);
+  const char* often = passes == 1 ? "once" : "twice";
+  const double reading = passes * static_cast<double>(on_disk) / task.disk_rate;
   if (task.compressed)
     return fmt::format(
-        "on disks: {}, read twice an iteration; the disks deliver {}/s (measured), so that takes {}\n",
-        bytes_text(on_disk), bytes_text(static_cast<Index>(task.disk_rate)),
-        duration_text(2 * static_cast<double>(on_disk) / task.disk_rate));
+        "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}\n",
+        bytes_text(on_disk), often, bytes_text(static_cast<Index>(task.disk_rate)), duration_text(reading));
   const auto seconds = [&](const PlannedIteration& iteration) {
     return iteration_seconds(iteration, task.grid->shape(), task.machine);
   };
   PlannedIteration computing = task.iteration, otherwise = task.iteration;
   computing.pass_seconds = 0;
   otherwise.one_pass = !otherwise.one_pass;
-  const bool one_pass = task.iteration.one_pass;
-  const double reading = (one_pass ? 1 : 2) * task.iteration.pass_seconds;
   std::string text = fmt::format(
       "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}, and "
       "computing {} (by the model): {} decide\n",
-      bytes_text(on_disk), one_pass ? "once" : "twice", bytes_text(static_cast<Index>(task.disk_rate)),
-      duration_text(reading), duration_text(seconds(computing)),
-      reading > seconds(computing) ? "disks" : "cores");
+      bytes_text(on_disk), often, bytes_text(static_cast<Index>(task.disk_rate)), duration_text(reading),
+      duration_text(seconds(computing)), reading > seconds(computing) ? "disks" : "cores");
   if (row_of(task.arguments.solver).has(Feature::one_pass) && seconds(otherwise) < seconds(task.iteration))
-    text += fmt::format("with --one-pass {} an iteration would take {}\n", one_pass ? "off" : "on",
+    text += fmt::format("with --one-pass {} an iteration would take {}\n", otherwise.one_pass ? "on" : "off",
                         duration_text(seconds(otherwise)));
   return text;
 }

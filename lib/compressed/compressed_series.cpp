@@ -52,7 +52,7 @@ class CompressedSeries<T>::Slices {
     const auto begin = bytes_.begin();
     return {
         std::vector<Index>(begin + first_parts_[at(slices.begin)], begin + first_parts_[at(slices.end())]),
-        1 + PartPlan::ahead, memory};
+        PartPlan::least_slots, memory};
   }
 
   void start(Index memory, Range slices) {

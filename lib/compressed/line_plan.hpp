@@ -32,7 +32,7 @@ struct LinePlan {
     std::vector<Index> bytes;
     cols = divide(of_cols, most, bytes);
     rows = divide(of_rows, most, bytes);
-    parts = memory ? PartPlan(std::move(bytes), 1 + PartPlan::ahead, *memory) : PartPlan(std::move(bytes));
+    parts = memory ? PartPlan(std::move(bytes), PartPlan::least_slots, *memory) : PartPlan(std::move(bytes));
   }
 
  private:

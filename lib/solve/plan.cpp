@@ -73,19 +73,22 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   return {asked.solver, one_pass, algorithm, batch, asked.panel, storage};
 }
 
+int passes_over_matrix(const PlannedIteration& iteration) {
+  return iteration.one_pass || !row_of(iteration.solver).multiplies_with_adjoint() ? 1 : 2;
+}
+
 double iteration_seconds(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
   const ProductShape& shape = iteration.shape;
   if (shape.nrhs == 0) return 0;
   const auto product = [&](bool adjoint) {
     return product_seconds(iteration.algorithm, shape, grid, adjoint, machine, iteration.panel);
   };
-  const double products =
-      iteration.one_pass
-          ? normal_product_seconds(shape, grid, machine)
-          : product(false) + (row_of(iteration.solver).multiplies_with_adjoint() ? product(true) : 0);
-  const double reading = (iteration.one_pass ? 1 : 2) * iteration.pass_seconds;
-  return std::max(reading, products + seconds_of_vectors(iteration, grid, machine) +
-                               seconds_of_sums(iteration, grid, machine));
+  const double products = iteration.one_pass
+                              ? normal_product_seconds(shape, grid, machine)
+                              : product(false) + (passes_over_matrix(iteration) == 2 ? product(true) : 0);
+  return std::max(
+      passes_over_matrix(iteration) * iteration.pass_seconds,
+      products + seconds_of_vectors(iteration, grid, machine) + seconds_of_sums(iteration, grid, machine));
 }
 
 PlannedIteration with_faster_passes(const PlannedIteration& iteration, GridShape grid,

@@ -42,11 +42,12 @@ struct PartPlan {
   /// The length that parts should have, of which some are used `together`: long enough that a disk delivers
   /// them at its full rate, as far as the memory allows.
   static Index good_bytes(Index together, Index memory) {
-    constexpr Index least = Index{1} << 18, long_enough = Index{16} << 20;
-    return std::max(least, std::min(std::max(long_enough, together), memory / (4 * ahead)));
+    constexpr Index long_enough = Index{16} << 20;
+    return std::max(least_bytes, std::min(std::max(long_enough, together), memory / (4 * ahead)));
   }
-  /// How many slots can be read meanwhile.
-  static constexpr Index ahead = 3;
+  /// How many slots can be read meanwhile, and those of a ring of which one part is used at a time.
+  static constexpr Index ahead = 3, least_slots = 1 + ahead;
+  static constexpr Index least_bytes = Index{1} << 18;
 
   Index count() const { return std::ssize(bytes); }
   bool is_resident(Index part) const { return stays[at(part)] != 0; }

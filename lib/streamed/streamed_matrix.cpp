@@ -219,9 +219,11 @@ StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOpti
 }
 
 DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes, Index memory_allowed) {
-  constexpr Index least = Index{1} << 18, slots = 4;
-  const Index slab = std::max(memory_allowed / (slots + 1) / least, Index{1}) * least;
-  const Index slabs = std::max<Index>(bytes / comm.size() / slab, slots + 1);
+  constexpr Index slots = PartPlan::least_slots, least = PartPlan::least_bytes;
+  const Index of_rank = bytes / comm.size();
+  const Index wanted = std::min(PartPlan::good_bytes(0, memory_allowed), of_rank / (slots + 1));
+  const Index slab = std::max(wanted / least, Index{1}) * least;
+  const Index slabs = std::max<Index>(of_rank / slab, slots + 1);
   Buffer<std::byte> memory;  // as products have it: a disk fills large pages faster
   std::unique_ptr<TileFile> file;
   std::unique_ptr<ReadAhead> reader;

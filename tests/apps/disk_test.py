@@ -162,6 +162,7 @@ def check_compressed(suite, scratch):
                               "--json", suite.folder / "P.json"))
     (plan,) = json.loads((suite.folder / "P.json").read_text(encoding="utf-8"))["results"]
     suite.check(plan.get("storage") == "disk" and 0 < plan["disk_bytes"] <= stored and plan["memory_bytes"] <= small, "the plan", plan)
+    suite.check(plan["seconds"] is None and plan["seconds_per_iteration"] is None, "seconds without a model", plan)
 
 
 def check_refusals(suite, scratch):

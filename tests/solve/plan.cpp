@@ -107,6 +107,8 @@ TEST_CASE("Where disks decide one pass is faster, and two where cores do", "[pla
   iteration.one_pass = false;
   CHECK(same(iteration_seconds(iteration, {2, 2}, machine), 3.2 * product));
   CHECK(!with_faster_passes(iteration, {2, 2}, machine).one_pass);
+  iteration.solver = Solver::cg;
+  CHECK(same(iteration_seconds(iteration, {2, 2}, machine), 1.6 * product));
 }
 
 TEST_CASE("The grid is the fastest one, and near-square among those that are as fast", "[plan]") {

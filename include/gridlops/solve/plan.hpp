@@ -47,6 +47,9 @@ struct IterationRequest {
 GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape,
                                                 GridShape grid, const MachineModel& machine = {});
 
+/// How often an iteration reads its matrix.
+GRIDLOPS_EXPORT int passes_over_matrix(const PlannedIteration& iteration);
+
 /// Returns the modelled seconds of one iteration on the slowest rank: its products, its passes over vectors,
 /// and its sums over all ranks; or those in which disks deliver A for it, if these are more. Not collective.
 GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,

@@ -39,13 +39,13 @@ GRIDLOPS_EXPORT StreamedSizes streamed_sizes(Index rows, Index cols, Index colum
                                              int col, Index memory);
 
 /// What the disks of all ranks deliver together, if they read so many bytes of a file in this directory (see
-/// StreamOptions), all at once and as products do, into this memory (collective over comm). Writes them
+/// StreamOptions), all at once and as products do with this memory (collective over comm). Writes them
 /// first. Throws OutputError, InputError and OutOfMemory on all ranks.
 struct DiskRate {
   double bytes_per_second = 0;
 };
 GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes,
-                                      Index memory = Index{64} << 20);
+                                      Index memory = Index{256} << 20);
 
 /// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
 /// Storage::packed: the same spaces and bits on the same grid. Outside a solver ranks also agree on how a
