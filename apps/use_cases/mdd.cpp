@@ -179,10 +179,10 @@ class Mdd {
     const Index least = std::max(peak_bytes(), beside + (all.size > 0 ? series.memory(0, all) : 0));
     std::array<Index, 2> most{beside, least};
     comm.all_reduce(most, ReduceOp::max);
-    if (most[1] > arguments_.memory)
+    if (most[1] > arguments_.memory && arguments_.memory_is_given)
       throw UsageError(fmt::format("--memory is {}, but a rank takes at least {} with its kernels on a disk",
                                    bytes_text(arguments_.memory), bytes_text(most[1])));
-    G_.series_memory = arguments_.memory - most[0];
+    G_.series_memory = std::max<Index>(arguments_.memory - most[0], 0);
     attempt(comm, [&] { series.start(G_.series_memory, all); });
     bytes.operators += all.size > 0 ? series.memory(G_.series_memory, all) : 0;
   }
@@ -276,7 +276,8 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "--storage disk is for a --kernel of spectra: one in time, or one that is generated, becomes spectra "
         "in "
         "memory");
-  if (arguments.on_disk && arguments.memory == 0) arguments.memory = available_bytes_per_rank(world);
+  arguments.memory_is_given = arguments.memory > 0;
+  if (arguments.on_disk && !arguments.memory_is_given) arguments.memory = available_bytes_per_rank(world);
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(
         "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "

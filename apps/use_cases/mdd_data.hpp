@@ -27,8 +27,9 @@ struct MddArguments {
   bool groups = false;
   std::optional<double> compress;  ///< the error of each frequency's kernel that compression may make
   bool on_disk = false;  ///< compressed kernels, of which a rank takes `memory` bytes with everything else
-  Index memory = 0;      ///< 0: what the machine leaves
-  std::string scratch;   ///< the directory of the disk; empty: the usual one
+  Index memory = 0;      ///< 0: what the machine leaves, which is not kept if that is too little
+  bool memory_is_given = false;
+  std::string scratch;                               ///< the directory of the disk; empty: the usual one
   std::string receiver_positions, source_positions;  ///< names of arrays, by which compression orders
   std::string kernel, data;                          ///< names of arrays; empty: generated
   std::string weights;             ///< name of an array of the weights of pairs; empty: all are 1

@@ -53,13 +53,13 @@ void ReadAhead::read_from(Index pass, Index k) {
 
 void ReadAhead::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (
-      changed_.wait(lock, stop, [this] { return has_next_ && !is_held_ && next_ < oldest_ + ring_.slots; })) {
+  const auto has_work = [this] { return has_next_ && !is_held_ && next_ < oldest_ + ring_.slots; };
+  while (changed_.wait(lock, stop, has_work) && !stop.stop_requested()) {
     const Index turn = next_, piece = next_piece_++;
     const Part part = passes_[at(next_pass_)].parts[at(next_part_)];
     const Index pieces = (part.bytes + piece_bytes - 1) / piece_bytes;
     Slot& slot = slot_of(turn);
-    if (piece == 0) slot = {part, pieces, {}};
+    if (piece == 0) slot = {pieces, {}};
     if (piece + 1 == pieces) {
       ++next_;
       read_from(next_pass_, next_part_ + 1);

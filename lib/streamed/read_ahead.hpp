@@ -59,7 +59,6 @@ class ReadAhead {
 
  private:
   struct Slot {
-    Part part{};
     Index left = 0;  ///< pieces that have not been read
     std::exception_ptr failure{};
   };

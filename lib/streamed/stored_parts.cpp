@@ -98,13 +98,13 @@ void StoredParts::start_reading() {
 }
 
 void StoredParts::check(Index part, const std::byte* memory) {
-  if (is_checked_[at(part)] != 0 && !checks_all_) return;
+  if (is_checked_[at(part)] && !checks_all_) return;
   std::uint64_t hash = 0;
   pieces_(part, [&](Index begin, Index bytes) { hash += hash_of(begin, memory + begin, bytes); });
   if (hash != hashes_[at(part)])
     throw InputError(message(file_->place(), ": ", plan_.bytes[at(part)],
                              " bytes of A are not those that were written there"));
-  is_checked_[at(part)] = 1;
+  is_checked_[at(part)] = true;
 }
 
 StoredParts::Pass::Pass(StoredParts& parts, Index number)

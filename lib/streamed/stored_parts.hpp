@@ -90,8 +90,8 @@ class StoredParts {
   bool has_all_ = false;
   std::vector<Index> places_, places_in_file_;  // where parts begin among the residents, and in the file
   std::vector<std::uint64_t> hashes_;
-  std::vector<char> is_checked_;
-  Index residents_read_ = 0;  // in bytes
+  std::vector<std::atomic<bool>> is_checked_;  // the ring may have a part twice
+  Index residents_read_ = 0;                   // in bytes
   std::atomic<bool> checks_all_{false};
   std::unique_ptr<ReadAhead> reader_;  // none if all is in memory
 };

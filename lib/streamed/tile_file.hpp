@@ -31,7 +31,7 @@ class TileFile {
   void take_room(Index bytes);
   /// Throws OutputError on this rank alone.
   void write(const void* from, Index bytes, Index offset);
-  /// Call once after the last write: the data go to the disk. Throws OutputError.
+  /// What has been written goes to the disk. Throws OutputError.
   void finish();
   /// Gives the file of for_good() its name, in place of another. It is finished.
   void keep() { unnamed_->take_name(); }
