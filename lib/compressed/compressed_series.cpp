@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/compressed/compressed_series.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -22,6 +23,7 @@ class CompressedSeries<T>::Slices {
 
   /// Appends the factors of a block to the file.
   std::shared_ptr<CompressedBlock<T>> append(const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
+    stop();  // threads that read have these vectors
     backend_ = backend;
     const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, on_disk_.memory);
     const PartPlan& plan = block->parts();
@@ -48,7 +50,20 @@ class CompressedSeries<T>::Slices {
     return block;
   }
 
+  /// Forgets all matrices from this number on, which another rank has not.
+  void drop_from(Index number) {
+    slices_.resize(std::min(slices_.size(), at(number)));
+    first_parts_.resize(slices_.size() + 1);
+    places_.resize(slices_.size() + 1);
+    bytes_.resize(at(first_parts_.back()));
+    hashes_.resize(bytes_.size());
+    pieces_.resize(bytes_.size());
+  }
+
   PartPlan plan(Index memory, Range slices) const {
+    require<UsageError>(0 <= slices.begin && 0 <= slices.size && slices.end() <= count() && memory >= 0,
+                        "a series of ", count(), " matrices has no ", slices.size, " from ", slices.begin,
+                        " on, or no ", memory, " bytes");
     const auto begin = bytes_.begin();
     return {
         std::vector<Index>(begin + first_parts_[at(slices.begin)], begin + first_parts_[at(slices.end())]),
@@ -57,6 +72,7 @@ class CompressedSeries<T>::Slices {
 
   void start(Index memory, Range slices) {
     stop();
+    PartPlan plan_of_parts = plan(memory, slices);
     if (slices.size == 0) return;
     const Index first = first_parts_[at(slices.begin)];
     std::vector<StoredParts::Order> orders(at(2 * slices.size));
@@ -66,7 +82,7 @@ class CompressedSeries<T>::Slices {
       orders[at(k)] = {block.order(Op::none, first_part), k + 1};
       orders[at(adjoint)] = {block.order(Op::adjoint, first_part), (adjoint + 1) % (2 * slices.size)};
     }
-    parts_ = std::make_shared<StoredParts>(backend_, plan(memory, slices), std::move(orders),
+    parts_ = std::make_shared<StoredParts>(backend_, std::move(plan_of_parts), std::move(orders),
                                            [this, first](Index part, const StoredParts::UsePiece& use) {
                                              for (const Range piece : pieces_[at(first + part)])
                                                use(piece.begin, piece.size);
@@ -116,9 +132,15 @@ CompressedSeries<T>::~CompressedSeries() = default;
 template <Scalar T>
 CompressedMatrixPtr<T> CompressedSeries<T>::add(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options) {
-  return compress_with<T>(A, options, [this](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
-    return slices_->append(backend, std::move(tiles));
-  });
+  const Index before = slices_->count();
+  try {
+    return compress_with<T>(A, options, [this](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
+      return slices_->append(backend, std::move(tiles));
+    });
+  } catch (...) {
+    slices_->drop_from(before);
+    throw;
+  }
 }
 
 template <Scalar T>

@@ -67,8 +67,9 @@ void for_each_line(const std::vector<Index>& sizes, const Box& box, bool fortran
 }
 
 /// Calls work(piece) for boxes that make up a box of an array in C order, one after the other: a dimension is
-/// cut only where those before it have one index. Each has about as many elements as a buffer, but at least
-/// one whole cell along the dimension that is cut last. Only the first `dims` dimensions are cut.
+/// cut only where those before it have one index. Each has about as many elements as a buffer, or up to four
+/// times as many for a whole cell along the dimension that is cut last. Only the first `dims` dimensions are
+/// cut.
 template <Scalar T>
 void for_each_piece(Box box, std::size_t dims, const std::vector<Cells>& cells,
                     const std::function<void(const Box&)>& work, std::size_t dim = 0) {
@@ -82,7 +83,8 @@ void for_each_piece(Box box, std::size_t dims, const std::vector<Cells>& cells,
       box[dim] = {begin, 1};
       for_each_piece<T>(box, dims, cells, work, dim + 1);
     } else {
-      end = end_of_piece(range, begin, buffer_elements<T> / each, cells[dim]);
+      end = std::min(end_of_piece(range, begin, buffer_elements<T> / each, cells[dim]),
+                     begin + 4 * buffer_elements<T> / each);
       box[dim] = {begin, end - begin};
       work(box);
     }

@@ -218,6 +218,8 @@ def _require_fit(earlier: pathlib.Path, result: _Result) -> None:
     survey, facts = result.survey, result.facts
     try:
         receivers, of_earlier = _facts_of(earlier)
+        if "samples" not in of_earlier:
+            raise InputError(f"{earlier} is of an earlier version of import: import it again")
         interval, samples, axes = float(of_earlier["interval"]), int(of_earlier["samples"]), str(of_earlier["axes"])
     except (OSError, KeyError, ValueError) as error:
         raise error if isinstance(error, Error) else InputError(f"{earlier} has no receivers of an earlier import: {error}") from error
@@ -233,8 +235,10 @@ def _require_fit(earlier: pathlib.Path, result: _Result) -> None:
     if interval != survey.interval:
         raise InputError(f"{survey.path} has a sample every {1e3 * survey.interval:g} ms, but {earlier} every {1e3 * interval:g} ms, so neither is a convolution of the other")
     if "frequency" in axes + facts["axes"] and samples != facts["samples"]:
+        both = {axes: samples, facts["axes"]: facts["samples"]}
+        of_data = next((count for name, count in both.items() if "frequency" not in name), max(samples, facts["samples"]))
         raise InputError(f"{result.name} of {survey.path} have {facts['samples']} samples, but {earlier} has {samples}: make spectra of as many samples as the data have, "
-                         f"by --spectra {max(samples, facts['samples'])}")
+                         f"by --spectra {of_data}")
 
 
 def _write(result: _Result, arrays: dict[str, Any], output: pathlib.Path) -> None:

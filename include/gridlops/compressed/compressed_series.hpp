@@ -24,13 +24,13 @@ class GRIDLOPS_EXPORT CompressedSeries {
   /// Compresses A as compress() does (collective over its grid, which is in host memory), and writes what it
   /// becomes to the disk. Throws what compress() throws, and OutputError, on all ranks. The matrix works
   /// while start() has it, and the series is there; else its products throw UsageError. Its kept_bytes() are
-  /// without factors.
+  /// without factors, and its bytes_read() 0: the series has those of all. Ends what start() began.
   CompressedMatrixPtr<T> add(const ConstDistMatrix<T>& A, const CompressionOptions& options = {});
 
   /// Until the next call the matrices with these numbers work, and this rank keeps `memory` bytes of their
   /// factors in memory, or what memory() says. Products read ahead as if these matrices were multiplied in
   /// their order, then their adjoints, and so on; another order works, too. Not collective; throws
-  /// OutOfMemory and InputError on this rank alone. Frees the memory of the call before.
+  /// UsageError, OutOfMemory and InputError on this rank alone. Frees the memory of the call before.
   void start(Index memory, Range matrices);
   /// The memory that start() takes.
   Index memory(Index memory, Range matrices) const;

@@ -68,7 +68,7 @@ struct SolveOptions {
   /// error_bounds() with these σ and ‖A‖_F is that small. D or σ must not be 0. An unset tolerance is then 0.
   /// Where rounding hides that much, the column ends as stagnated. 0: errors are not tested.
   double error = 0;
-  /// σ, for `error`, and for sharper bounds by error_bounds() of columns of cgls() and cg().
+  /// σ, for `error`, and for sharper bounds by error_bounds() where ColumnReport::quadrature has any.
   double sigma_min = 0;
   std::optional<double> frobenius_norm{};  ///< ‖A‖_F or more, which `error` needs
   /// Start from the values in X; otherwise start from zero and overwrite X. A column that is so far off that

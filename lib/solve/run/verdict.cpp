@@ -50,8 +50,6 @@ bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
          norms.tested_norm <= limits.atol * A * r;
 }
 
-constexpr double a_few = 10;
-
 /// What rounding explains of one column: `rounding` is relative, ‖A‖ is that of the bounds.
 struct RoundingBounds {
   const ColumnNorms& norms;

@@ -9,6 +9,9 @@
 
 namespace gridlops {
 
+/// How many roundings count as one, where rounding might explain what is seen.
+inline constexpr double a_few = 10;
+
 /// The norms of one column. They come from the recurrence while the column iterates, and from their
 /// definitions at the end.
 struct ColumnNorms {

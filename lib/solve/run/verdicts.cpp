@@ -12,8 +12,6 @@ bool is_least_squares(ToleranceTest test) {
   return test == ToleranceTest::gradient || test == ToleranceTest::backward_error;
 }
 
-constexpr double a_few = 10;
-
 }  // namespace
 
 Verdicts::Verdicts(const VerdictRules& rules, const SolveOptions& options, const std::vector<Index>& numbers)
@@ -108,10 +106,11 @@ bool Verdicts::goes_back_to_best(const ColumnState& column) const {
 }
 
 bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const {
-  if (column.quadrature < 1 && column.tested_norm < tested) {
-    // Of what the recomputed gradient is longer by than that of the recurrence, nothing is known.
-    const double known = column.tested_norm / tested;
-    column.quadrature = std::pow(known * std::sqrt(column.quadrature) + (1 - known), 2);
+  if (column.quadrature < 1) {
+    // Of what the recomputed gradient differs by from that of the recurrence, nothing is known.
+    const double ratio = column.tested_norm / tested;
+    column.quadrature =
+        std::min(1.0, std::pow(ratio * std::sqrt(column.quadrature) + std::abs(1 - ratio), 2));
   }
   column.tested_norm = tested;
   column.residual_norm = column.final_residual_norm;

@@ -65,7 +65,7 @@ TEST_CASE("An error that is certainly small enough has converged, whatever the t
   }
 }
 
-TEST_CASE("What a recomputed gradient is longer by than that of the recurrence bounds errors in full") {
+TEST_CASE("What a recomputed gradient differs by from that of the recurrence bounds errors in full") {
   const SolveOptions options{.max_iterations = 10, .tolerance = 0.0, .sigma_min = 0.5};
   const Verdicts verdicts({.epsilon = epsilon}, options, {0});
   ColumnState column;
@@ -76,12 +76,14 @@ TEST_CASE("What a recomputed gradient is longer by than that of the recurrence b
     CHECK_FALSE(verdicts.verify(column, tested, false));
     return column.quadrature;
   };
-  CHECK(after(0.1) == 0.25);
-  CHECK(after(0.05) == 0.25);
   column.tested_norm = 0.1;
-  CHECK(after(0.2) == 0.5625);  // half of it is at least 0.5, and the other half 1, of ‖g‖/μ
+  CHECK(after(0.1) == 0.25);
+  CHECK(after(0.2) == 0.5625);  // half of it has 0.5 of ‖g‖/μ at most, and the other half 1
   CHECK(after(0.2) == 0.5625);
   CHECK(column.tested_norm == 0.2);
+  column.quadrature = 0.25;
+  CHECK(after(0.16) == 0.765625);  // 1.25 of it has 0.5 of ‖g‖/μ at most, and 0.25 of it 1
+  CHECK(after(0.08) == 1);
 }
 
 TEST_CASE("Rounding of a step that is as long as it can be leaves a quadrature of 1") {
