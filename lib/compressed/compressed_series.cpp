@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "compressed/compressed_matrix.hpp"
 #include "gridlops/base/error.hpp"

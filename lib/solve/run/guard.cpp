@@ -18,7 +18,6 @@ double Guard::norm_with_damping(const ColumnState& column) const {
 }
 
 double Guard::largest_gap(const ColumnState& column, bool follows_residual) const {
-  constexpr double a_few = 10;
   // largest_x_norm does not yet include the iterate being checked.
   const double x_norm = std::max(column.largest_x_norm, column.x_norm);
   const double scale = norm_with_damping(column) * x_norm + column.first_residual_norm;
