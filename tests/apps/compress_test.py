@@ -101,8 +101,9 @@ def check_memory(suite):
         took = peak(folder, "large") - peak(small, "small")
         stored = sum(path.stat().st_size for path in (suite.folder / f"large-{ranks}").rglob("*.npy")) / ranks
         rows_of_tiles = 2 * tile * size * A.itemsize
+        # The large run need not take again what the small one has taken, a little.
         allowed = 1.15 * stored + rows_of_tiles + 2 * mib
-        suite.check(stored < took < allowed < 0.95 * (stored + A.nbytes / ranks), "took", took / mib, "MiB for", stored / mib, "of", A.nbytes / ranks / mib,
+        suite.check(0.9 * stored < took < allowed < 0.95 * (stored + A.nbytes / ranks), "took", took / mib, "MiB for", stored / mib, "of", A.nbytes / ranks / mib,
                     "MiB on", ranks, "ranks; allowed", allowed / mib)
 
 
