@@ -295,10 +295,6 @@ MadeBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> r
   return make_block<T>(backend, std::move(block), fetch, on_disk);
 }
 
-}  // namespace
-
-namespace {
-
 void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options) {
   require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
   require<UsageError>(options.tiles.empty() && !options.column_stable,
