@@ -29,7 +29,7 @@ class IndependentFrequencies {
         weights_(weights),
         own_(kernel.local_box()[0]),
         slices_(G.entries.local()),
-        compressed_(G.compressed),
+        operators_(G.alone),
         series_(G.series),
         series_memory_(G.series_memory),
         comm_(kernel.grid->comm()) {
@@ -43,13 +43,13 @@ class IndependentFrequencies {
       return solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources);
     };
     SolveBytes bytes;
-    for (const OperatorPtr<T>& A : compressed_) {
+    for (const OperatorPtr<T>& A : operators_) {
       const SolveBytes one = of(A);
       bytes.operators += one.operators;
       bytes.vectors = std::max(bytes.vectors, one.vectors);
       bytes.products = std::max(bytes.products, one.products);
     }
-    if (own_.size > 0 && compressed_.empty()) {
+    if (own_.size > 0 && operators_.empty()) {
       const Space kernel = slice_space();
       bytes = of(fredholm<T>(kernel, planned_matrix<T>(alone_, kernel.layout(1))));
     }
@@ -75,7 +75,7 @@ class IndependentFrequencies {
 
   OperatorPtr<T> kernel_of(Index f) const {
     if (series_) series_->start(series_memory_, {f, 1});
-    if (!compressed_.empty()) return compressed_[static_cast<std::size_t>(f)];
+    if (!operators_.empty()) return operators_[static_cast<std::size_t>(f)];
     const Space kernel = slice_space();
     const Index size = kernel.dimension();
     DistMatrix<T> slice(alone_, kernel.layout(1));  // a copy, which the operator may store as it likes
@@ -148,8 +148,8 @@ class IndependentFrequencies {
   const Table& weights_;
   Range own_;
   MatrixView<T> slices_;
-  const std::vector<OperatorPtr<T>>& compressed_;
-  std::shared_ptr<CompressedSeries<T>> series_;
+  const std::vector<OperatorPtr<T>>& operators_;
+  std::shared_ptr<StreamedSeries<T>> series_;
   const Index& series_memory_;
   Communicator& comm_;
   std::unique_ptr<Communicator> alone_comm_;

@@ -155,7 +155,7 @@ class Mdd {
     const Index of_models = bytes_of<C>(G_.A->domain()), of_data = bytes_of<C>(G_.A->range()),
                 columns = arguments_.sources, transform = transform_bytes();
     // Frequencies that are solved alone also have a packed slice, during the solve.
-    Index kernel = arguments_.independent && !arguments_.compress
+    Index kernel = arguments_.independent && G_.alone.empty()
                        ? kernel_.local_rows() * static_cast<Index>(sizeof(C))
                        : solve.operators;
     if (G_.exact != nullptr) kernel += G_.exact->kept_bytes(Partition::with_sizes({columns}));
@@ -164,18 +164,19 @@ class Mdd {
             .otherwise = std::max(G_.bytes_at_reading, kernel + transform)};
   }
 
-  /// Lets compressed kernels on disks have what memory the inversion leaves, and adds that to its operators'
+  /// Lets kernels on disks have what memory the inversion leaves, and adds that to its operators'
   /// (collective over the grid). inversion: what a rank takes for the inversion without the kernel. Throws
   /// UsageError on all ranks if that leaves too little.
   void start_series(SolveBytes& bytes, Index inversion) {
     if (!arguments_.on_disk) return;
     constexpr Index texts = Index{8} << 20;
     Communicator& comm = run_.grid()->comm();
-    CompressedSeries<C>& series = *G_.series;
+    StreamedSeries<C>& series = *G_.series;
     const Range all{0, series.count()};
     // MPI has copies of what groups sum. Frequencies were read and compressed before.
     const Index copies = bytes_of<C>(G_.A->domain()) + bytes_of<C>(G_.A->range()),
-                beside = resident_bytes() + texts + copies + inversion;
+                products = arguments_.compress ? 0 : bytes.operators,
+                beside = resident_bytes() + texts + copies + products + inversion;
     const Index least = std::max(peak_bytes(), beside + (all.size > 0 ? series.memory(0, all) : 0));
     std::array<Index, 2> most{beside, least};
     comm.all_reduce(most, ReduceOp::max);
@@ -188,7 +189,7 @@ class Mdd {
   }
   void note_series() {
     if (!arguments_.on_disk) return;
-    const CompressedSeries<C>& series = *G_.series;
+    const StreamedSeries<C>& series = *G_.series;
     const ProcessGrid& grid = *run_.grid();
     run_.figure("disk_bytes", sum(grid, static_cast<double>(series.bytes_on_disk())));
     run_.figure("disk_bytes_read", sum(grid, static_cast<double>(series.bytes_read())));
@@ -282,13 +283,17 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
     throw UsageError(
         "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "
         "compressed");
+  if (arguments.on_disk && arguments.common.dry_run)
+    throw UsageError(
+        "--storage disk and --dry-run exclude each other: a rank takes what --memory says, or what the "
+        "machine leaves");
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
               {{"--kernel", arguments.kernel},
                {"--data", arguments.data},
                {"--weights", arguments.weights},
                {"--receiver-positions", arguments.receiver_positions},
                {"--source-positions", arguments.source_positions}});
-  if (arguments.compress && !arguments.independent) arguments.groups = true;
+  if ((arguments.compress || arguments.on_disk) && !arguments.independent) arguments.groups = true;
   if (arguments.frequencies < run.grid()->shape().size() && arguments.domain == "frequency" &&
       !arguments.independent)
     arguments.groups = true;
@@ -374,6 +379,7 @@ Action define_mdd(Options& options) {
       ->needs(compress);
   options.text("--source-positions", arguments->source_positions, "P.npy", "The same for the sources")
       ->needs(compress);
+  options.group("Kernel on disks");
   CLI::Option* const storage = options.parsed(
       "--storage",
       [arguments](const std::string& text) {
@@ -382,9 +388,11 @@ Action define_mdd(Options& options) {
         arguments->on_disk = text == "disk";
       },
       "memory|disk",
-      "Where compressed kernels are; disk: each rank has those that have no room in memory on a disk, and "
-      "reads them ahead. With --independent a frequency that is solved has all the room [memory]");
-  storage->needs(compress);
+      "Where a kernel of spectra is, compressed or not; disk: it is never whole in memory; each rank has on "
+      "a disk what has no room in memory, and reads it ahead. Implies --groups, unless --independent is "
+      "given. "
+      "With that a frequency that is solved has all the room [memory]");
+  storage->needs(kernel);
   options
       .parsed(
           "--memory", [arguments](const std::string& text) { arguments->memory = size_number(text, 1); },

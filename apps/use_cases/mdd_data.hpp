@@ -26,8 +26,8 @@ struct MddArguments {
   bool independent = false;
   bool groups = false;
   std::optional<double> compress;  ///< the error of each frequency's kernel that compression may make
-  bool on_disk = false;  ///< compressed kernels, of which a rank takes `memory` bytes with everything else
-  Index memory = 0;      ///< 0: what the machine leaves, which is not kept if that is too little
+  bool on_disk = false;            ///< kernels, of which a rank takes `memory` bytes with everything else
+  Index memory = 0;                ///< 0: what the machine leaves, which is not kept if that is too little
   bool memory_is_given = false;
   std::string scratch;                               ///< the directory of the disk; empty: the usual one
   std::string receiver_positions, source_positions;  ///< names of arrays, by which compression orders

@@ -39,11 +39,12 @@ Index bytes_of(const DistMatrix<C>& matrix) {
   return matrix.local().size() * static_cast<Index>(sizeof(C));
 }
 
-/// ‖G‖ of the slices of all groups (collective over the grid).
-template <Scalar C>
-double norm_of_slices(const SliceGroups& groups, const std::vector<DistMatrix<C>>& slices) {
+/// ‖G‖ of the slices of all groups, of which those of this rank's have the norms norm_of() (collective over
+/// the grid).
+template <class Slice, class Norm>
+double norm_of_slices(const SliceGroups& groups, const std::vector<Slice>& slices, Norm&& norm_of) {
   std::array<double, 1> square{0};
-  for (const DistMatrix<C>& slice : slices) square[0] += std::pow(frobenius_norm<C>(slice), 2);
+  for (const Slice& slice : slices) square[0] += std::pow(norm_of(slice), 2);
   const ProcessGrid& own = *groups.own_grid();
   if (!own.is_member() || own.comm().rank() > 0) square[0] = 0;  // once for each group
   groups.grid()->comm().all_reduce(square, ReduceOp::sum);
@@ -106,6 +107,12 @@ SliceGroups groups_of(UseCase& run, const MddArguments& arguments,
   return {grid, slices, groups};
 }
 
+bool one_pass_pays(const SliceGroups& groups) {
+  return std::all_of(groups.groups().begin(), groups.groups().end(), [&](const RankGroup& group) {
+    return group.shape.size() == 1 || one_pass_is_faster(groups.slices().front(), group.shape);
+  });
+}
+
 template <Scalar R>
 KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments& arguments,
                                                const Space& kernel, double scale) {
@@ -119,43 +126,52 @@ KernelOperator<std::complex<R>> grouped_kernel(UseCase& run, const MddArguments&
           : slices_of_kernel<C>(groups, kernel, spectra_of_kernel<R>(false, arguments, kernel));
   const Index bytes_at_reading = bytes_at_reading_slices<R>(arguments, kernel, groups, matrices);
   const Storage storage = faster_storage(groups);
-  if (!run.is_dry()) run.figure("norm of kernel", norm_of_slices<C>(groups, matrices) / scale);
+  if (!run.is_dry())
+    run.figure("norm of kernel", norm_of_slices(groups, matrices, frobenius_norm<C>) / scale);
   return {
       .A = grouped_slices<C>(groups, std::move(matrices), {.storage = storage}),
       .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
       .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
-      .one_pass_pays = std::all_of(groups.groups().begin(), groups.groups().end(),
-                                   [&](const RankGroup& group) {
-                                     return group.shape.size() == 1 ||
-                                            one_pass_is_faster(groups.slices().front(), group.shape);
-                                   }),
+      .one_pass_pays = one_pass_pays(groups),
       .bytes_at_reading = bytes_at_reading};
 }
 
-/// Each frequency of the kernel by itself, and the kernel as it is if it makes data. Spectra in a file are
-/// never all in memory.
+/// Each frequency of the kernel by itself, and the kernel as it is if compressed ones do not make data.
+/// Spectra in a file are never all in memory.
 template <Scalar C>
-struct CompressedSlices {
-  std::vector<CompressedMatrixPtr<C>> compressed;
-  std::shared_ptr<CompressedSeries<C>> series;  // if they go to disks
-  OperatorPtr<C> exact;
+struct SeparateSlices {
+  std::vector<CompressedMatrixPtr<C>> compressed{};  // either these
+  std::vector<StreamedMatrixPtr<C>> streamed{};      // or these
+  std::shared_ptr<StreamedSeries<C>> series{};       // if they are on disks
+  OperatorPtr<C> exact{};
+
+  std::vector<OperatorPtr<C>> operators() const {
+    std::vector<OperatorPtr<C>> all(compressed.begin(), compressed.end());
+    all.insert(all.end(), streamed.begin(), streamed.end());
+    return all;
+  }
 };
+/// Their series, without matrices; null unless they go to disks. A fraction of the memory, so that parts that
+/// are read ahead take little of it.
+template <Scalar C>
+std::shared_ptr<StreamedSeries<C>> series_of(const MddArguments& arguments) {
+  if (!arguments.on_disk) return nullptr;
+  return std::make_shared<StreamedSeries<C>>(
+      StreamOptions{.scratch = arguments.scratch, .memory = arguments.memory / 16});
+}
+
 template <Scalar R>
-CompressedSlices<std::complex<R>> compressed_slices(const MddArguments& arguments, const Space& kernel,
-                                                    const SliceGroups& groups) {
+SeparateSlices<std::complex<R>> compressed_slices(const MddArguments& arguments, const Space& kernel,
+                                                  const SliceGroups& groups) {
   using C = std::complex<R>;
   Communicator& comm = groups.grid()->comm();
   const CompressionOptions options{
       .tolerance = *arguments.compress,
       .row_order = station_order(comm, arguments.receiver_positions, "the kernel", arguments.ny, "receivers"),
       .col_order = station_order(comm, arguments.source_positions, "the kernel", arguments.nx, "sources")};
-  CompressedSlices<C> result;
-  // A fraction, so that parts that are read ahead take little of it.
-  if (arguments.on_disk)
-    result.series = std::make_shared<CompressedSeries<C>>(
-        StreamOptions{.scratch = arguments.scratch, .memory = arguments.memory / 16});
+  SeparateSlices<C> result{.series = series_of<C>(arguments)};
   const auto add = [&](const ConstDistMatrix<C>& slice) {
-    result.compressed.push_back(result.series ? result.series->add(slice, options)
+    result.compressed.push_back(result.series ? compress(slice, options, *result.series)
                                               : compress(slice, options));
   };
   if (arguments.kernel_is_complex) {
@@ -171,6 +187,17 @@ CompressedSlices<std::complex<R>> compressed_slices(const MddArguments& argument
     }
   });
   if (!arguments.has_own_data()) result.exact = grouped_slices<C>(groups, std::move(slices));
+  return result;
+}
+
+/// Of a kernel of spectra in a file.
+template <Scalar R>
+SeparateSlices<std::complex<R>> streamed_slices(const MddArguments& arguments, const SliceGroups& groups) {
+  using C = std::complex<R>;
+  SeparateSlices<C> result{.series = series_of<C>(arguments)};
+  read_slices<R>(arguments, groups, [&](Index, const ConstDistMatrix<C>& slice) {
+    result.streamed.push_back(result.series->add(slice));
+  });
   return result;
 }
 
@@ -201,13 +228,13 @@ void note_compression(UseCase& run, const SliceGroups& groups,
 }
 
 template <Scalar R>
-Index bytes_at_compressing(const MddArguments& arguments, const Space& kernel, const SliceGroups& groups,
-                           const std::vector<CompressedMatrixPtr<std::complex<R>>>& compressed) {
+Index bytes_at_separating(const MddArguments& arguments, const Space& kernel, const SliceGroups& groups,
+                          const SeparateSlices<std::complex<R>>& separate) {
   using C = std::complex<R>;
   Index bytes = 0;  // with those that are on disks the factors of one
-  for (const CompressedMatrixPtr<C>& slice : compressed) bytes += slice->kept_bytes(Partition());
+  for (const CompressedMatrixPtr<C>& slice : separate.compressed) bytes += slice->kept_bytes(Partition());
   if (arguments.on_disk)
-    for (const CompressedMatrixPtr<C>& slice : compressed)
+    for (const CompressedMatrixPtr<C>& slice : separate.compressed)
       bytes = std::max(bytes, slice->report().bytes / groups.own_grid()->shape().size());
   const std::vector<DistMatrix<C>> slices = planned_slices<C>(groups, arguments);
   Index whole = 0;
@@ -216,22 +243,30 @@ Index bytes_at_compressing(const MddArguments& arguments, const Space& kernel, c
   return bytes + (arguments.kernel_is_complex ? read - whole : read);
 }
 
+/// Frequencies that are compressed, on disks, or both.
 template <Scalar R>
-KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArguments& arguments,
-                                                  const Space& kernel, double scale) {
+KernelOperator<std::complex<R>> separate_kernel(UseCase& run, const MddArguments& arguments,
+                                                const Space& kernel, double scale) {
   using C = std::complex<R>;
   const auto& grid = kernel.grid;
   const SliceGroups groups = groups_of<R>(run, arguments, grid);
-  const CompressedSlices<C> slices = compressed_slices<R>(arguments, kernel, groups);
-  note_compression<C>(run, groups, slices.compressed, scale);
-  const std::vector<OperatorPtr<C>> operators(slices.compressed.begin(), slices.compressed.end());
+  const SeparateSlices<C> slices = arguments.compress ? compressed_slices<R>(arguments, kernel, groups)
+                                                      : streamed_slices<R>(arguments, groups);
+  if (arguments.compress) {
+    note_compression<C>(run, groups, slices.compressed, scale);
+  } else {
+    const auto norm_of = [](const StreamedMatrixPtr<C>& slice) { return slice->frobenius_norm(); };
+    run.figure("norm of kernel", norm_of_slices(groups, slices.streamed, norm_of) / scale);
+  }
+  const std::vector<OperatorPtr<C>> operators = slices.operators();
   KernelOperator<C> G{
       .A = grouped_slices<C>(groups, operators),
       .models = into_groups<C>(groups.models(), array_space(grid, {arguments.frequencies, arguments.nx}, 0)),
       .data = into_groups<C>(groups.data(), array_space(grid, {arguments.frequencies, arguments.ny}, 0)),
       .series = slices.series,
       .exact = slices.exact,
-      .bytes_at_reading = bytes_at_compressing<R>(arguments, kernel, groups, slices.compressed)};
+      .one_pass_pays = one_pass_pays(groups),
+      .bytes_at_reading = bytes_at_separating<R>(arguments, kernel, groups, slices)};
   if (!arguments.independent) return G;
   // Groups of one rank have the frequencies in their order. Each is a problem in arrays, as the whole is.
   std::vector<OperatorPtr<C>> alone;
@@ -241,7 +276,7 @@ KernelOperator<std::complex<R>> compressed_kernel(UseCase& run, const MddArgumen
                                product<C>(slice, identity<C>(slice->domain(), one(arguments.nx)))));
   }
   return {.A = G.on_arrays(G.A),
-          .compressed = std::move(alone),
+          .alone = std::move(alone),
           .series = G.series,
           .exact = slices.exact == nullptr ? nullptr : G.on_arrays(slices.exact),
           .bytes_at_reading = G.bytes_at_reading};
@@ -268,7 +303,7 @@ KernelOperator<std::complex<R>> kernel_operator(UseCase& run, const MddArguments
                                                 const Space& kernel) {
   const double scale =
       arguments.has_own_data() ? 1 : arguments.interval * std::sqrt(static_cast<double>(arguments.samples));
-  if (arguments.compress) return compressed_kernel<R>(run, arguments, kernel, scale);
+  if (arguments.compress || arguments.on_disk) return separate_kernel<R>(run, arguments, kernel, scale);
   return arguments.groups ? grouped_kernel<R>(run, arguments, kernel, scale)
                           : whole_kernel<R>(run, arguments, kernel, scale);
 }

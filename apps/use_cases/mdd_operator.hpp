@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "gridlops/compressed/compressed_series.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/streamed/streamed_series.hpp"
 #include "use_cases/mdd_data.hpp"
 #include "use_cases/use_case.hpp"
 
@@ -20,10 +20,10 @@ template <Scalar C>
 struct KernelOperator {
   OperatorPtr<C> A{}, models{}, data{};
   DistMatrix<C> entries{};  ///< of A, which is a view, if frequencies are solved alone
-  std::vector<OperatorPtr<C>>
-      compressed{};  ///< instead of entries, if they are compressed: one for each frequency
-  std::shared_ptr<CompressedSeries<C>> series{};  ///< of those that are compressed, if they are on disks
-  Index series_memory = 0;                        ///< for start()
+  /// Instead of entries, if they are compressed or on disks: one for each frequency.
+  std::vector<OperatorPtr<C>> alone{};
+  std::shared_ptr<StreamedSeries<C>> series{};  ///< of the frequencies, if they are on disks
+  Index series_memory = 0;                      ///< for start()
   OperatorPtr<C> exact{};      ///< the kernel before it was compressed, which makes generated data; null: A
   bool one_pass_pays = true;   ///< with up to four right-hand sides
   Index bytes_at_reading = 0;  ///< what this rank takes at most while it reads or makes the kernel

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -231,7 +232,12 @@ Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const La
   return {std::move(tiles), power, report};
 }
 
-/// store: of a series; null: the operator has its factors.
+/// Stores the factors of a series, and makes the block of its tiles; may throw on one rank alone.
+template <Scalar T>
+using StoreTiles =
+    std::function<std::shared_ptr<CompressedBlock<T>>(const std::shared_ptr<Backend>&, TiledBlock)>;
+
+/// store: null: the operator has its factors.
 template <Scalar T>
 CompressedMatrixPtr<T> operator_of(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                    Compression made, const StoreTiles<T>& store = {}) {
@@ -263,8 +269,6 @@ Compression compress_file(const std::shared_ptr<const ProcessGrid>& grid, const 
   });
 }
 
-}  // namespace
-
 template <Scalar T>
 CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const CompressionOptions& options,
                                      const StoreTiles<T>& store) {
@@ -285,9 +289,25 @@ CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const Compress
                         store);
 }
 
+}  // namespace
+
 template <Scalar T>
 CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options) {
   return compress_with<T>(A, options, {});
+}
+
+template <Scalar T>
+CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options,
+                                StreamedSeries<T>& series) {
+  SeriesBlocks& blocks = series.blocks();
+  return blocks.all_or_none([&] {
+    return compress_with<T>(A, options, [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
+      const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);
+      blocks.append(backend, block,
+                    [&](const SeriesBlock::WritePart& write) { block->store(std::move(tiles), {}, write); });
+      return block;
+    });
+  });
 }
 
 template <Scalar T>
@@ -310,9 +330,9 @@ CompressionReport save_compressed(const std::shared_ptr<const ProcessGrid>& grid
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                           \
-  template CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>&, const CompressionOptions&,     \
-                                                const StoreTiles<T>&);                                    \
   template CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>&, const CompressionOptions&);         \
+  template CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>&, const CompressionOptions&,          \
+                                           StreamedSeries<T>&);                                           \
   template CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>&, const std::string&, \
                                            const MatrixHeader&, const CompressionOptions&);               \
   template CompressionReport save_compressed<T>(const std::shared_ptr<const ProcessGrid>&,                \

@@ -209,12 +209,7 @@ template <Scalar T>
 std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend, CompressedBlock<T>& block,
                                          TiledBlock tiles, const FetchFactors& fetch,
                                          const StreamOptions* on_disk) {
-  const auto parts = std::make_shared<StoredParts>(
-      backend, block.parts(),
-      std::vector<StoredParts::Order>{{block.order(Op::none, 0), 1}, {block.order(Op::adjoint, 0), 0}},
-      [pieces = block.pieces()](Index part, const StoredParts::UsePiece& use) {
-        for (const Range piece : pieces[at(part)]) use(piece.begin, piece.size);
-      });
+  const auto parts = take_parts(backend, block.parts(), {&block});
   const Index bytes = block.parts().bytes_on_disk();
   if (bytes > 0) parts->put_in(std::make_shared<TileFile>(TileFile::nameless(on_disk->scratch, bytes)));
   block.store(std::move(tiles), fetch, [&](Index part, Index begin, const std::byte* from, Index count) {
@@ -222,7 +217,7 @@ std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend
   });
   parts->finish();
   parts->start_reading();
-  block.use(parts, 0, 1);
+  use_parts(parts, {&block});
   return parts;
 }
 
@@ -350,8 +345,7 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
   const double flops = product_flops<T>(elements_, 1, columns);
   trace_flops(flops);
   if (Y.empty()) return;
-  require<UsageError>(parts_ != nullptr,
-                      "this matrix of a series does not work now: call start() with its number before");
+  require_started(parts_);
 
   const bool in_is_moved = in.order.size() > 0, out_is_moved = out.order.size() > 0;
   const ScratchArray<T> in_memory(grid, in_is_moved ? in.size * columns : 0),

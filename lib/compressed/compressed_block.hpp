@@ -12,7 +12,7 @@
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
-#include "streamed/stored_parts.hpp"
+#include "streamed/series_blocks.hpp"
 
 namespace gridlops {
 
@@ -49,23 +49,22 @@ using FetchFactors = std::function<void(Index i, Index j, bool of_row, StoredTil
 /// and the adjoint is the same with U and V, rows and columns, exchanged. Dense tiles are multiplied with the
 /// U of their row. Some columns, or rows, are a part, which may be on a disk; each is used once.
 template <Scalar T>
-class CompressedBlock {
+class CompressedBlock final : public SeriesBlock {
  public:
   /// Says where everything will lie, for tiles of which only the shapes are used. Takes memory for the
   /// orders. memory: of the parts, what is to be in memory (LinePlan). Throws OutOfMemory on this rank alone.
   CompressedBlock(std::shared_ptr<Backend> backend, const TiledBlock& shapes, std::optional<Index> memory);
 
-  const PartPlan& parts() const { return plan_.parts; }
-  /// The pieces in which each part is written.
-  const std::vector<std::vector<Range>>& pieces() const { return pieces_; }
-  /// The order in which a product uses the parts, which are numbered from `first` on.
-  std::vector<Index> order(Op op, Index first) const;
+  const PartPlan& parts() const override { return plan_.parts; }
+  Index parts_together() const override { return 1; }
+  std::vector<Index> order(Op op, Index first) const override;
+  void for_each_piece(Index part, const StoredParts::UsePiece& use) const override {
+    for (const Range piece : pieces_[static_cast<std::size_t>(part)]) use(piece.begin, piece.size);
+  }
+  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) override;
 
-  using WritePart = std::function<void(Index part, Index begin, const std::byte* from, Index bytes)>;
   /// Hands the factors to write(), line by line. fetch: brings them; null: the tiles have theirs.
   void store(TiledBlock block, const FetchFactors& fetch, const WritePart& write);
-  /// From now on products take what was written from there, in these two passes.
-  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint);
 
   /// Of the factors, and of the orders.
   Index bytes() const { return order_bytes() + factor_bytes(); }
@@ -123,8 +122,8 @@ class CompressedBlock {
   Index elements_ = 0;  // of all factors and dense tiles
   LinePlan plan_;
   std::vector<std::vector<Range>> pieces_;
-  std::shared_ptr<StoredParts> parts_;
   std::array<Index, 2> passes_{};  // forward, adjoint
+  std::shared_ptr<StoredParts> parts_;
 };
 
 /// The parts of one block. on_disk: of the StreamOptions, scratch and memory; null: all stays in memory of

@@ -27,14 +27,6 @@ template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                        const std::function<MadeBlock<T>()>& make, int power,
                                        CompressionReport report, bool may_fail = false);
-/// compress() with a store for the factors, which makes the block of its tiles, and may throw on one rank
-/// alone.
-template <Scalar T>
-using StoreTiles =
-    std::function<std::shared_ptr<CompressedBlock<T>>(const std::shared_ptr<Backend>&, TiledBlock)>;
-template <Scalar T>
-CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const CompressionOptions& options,
-                                     const StoreTiles<T>& store);
 
 /// What idle ranks have of it.
 template <Scalar T>

@@ -15,6 +15,7 @@ namespace gridlops {
 struct Slabs {
   Index strips = 0;       ///< in the block
   Index strips_each = 1;  ///< in a slab; the last may have fewer
+  Index together = 1;     ///< slabs that a product uses at a time, at most
   PartPlan parts{};
 
   /// For a block of which `memory` bytes are to be in memory. strips_asked: in a slab; 0: chosen.
@@ -28,14 +29,17 @@ struct Slabs {
     const Index bytes_of_strip = order.height() * order.padded_cols() * Index{sizeof(Real<T>)};
     const Index wanted = PartPlan::good_bytes(threads_per_rank() * strips_at_once * bytes_of_strip, memory);
     strips_each = std::clamp(strips_asked > 0 ? strips_asked : wanted / bytes_of_strip, Index{1}, strips);
-    const Index count = (strips + strips_each - 1) / strips_each, block = TileFile::block,
+    const Index count = (strips + strips_each - 1) / strips_each;
+    if (strips_asked == 0) strips_each = (strips + count - 1) / count;
+    const Index block = TileFile::block,
                 bytes_each = (strips_each * bytes_of_strip + block - 1) / block * block;
     // In one pass, the adjoint of a slab follows when its rows are summed over ranks, up to three chunks of
     // rows later (RowSum), and slabs in between stay. Then `ahead` slabs can be read meanwhile.
     const Index rows_behind = 3 * one_pass_chunk(order.cols(), Index{sizeof(T)}),
                 rows_each = order.strip_rows(0).size * strips_each;
     const Index behind = (rows_behind + rows_each - 1) / std::max<Index>(rows_each, 1);
-    parts = PartPlan(std::vector<Index>(at(count), bytes_each), behind + 1 + PartPlan::ahead, memory);
+    together = std::min(behind + 1, count);
+    parts = PartPlan(std::vector<Index>(at(count), bytes_each), together + PartPlan::ahead, memory);
   }
 
   Index count() const { return parts.count(); }

@@ -2,236 +2,92 @@
 #include "streamed/streamed_block.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
-#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/base/trace.hpp"
-#include "gridlops/comm/mpi.hpp"
 #include "streamed/tile_record.hpp"
 
 namespace gridlops {
 
-namespace {
-
-/// ‖x‖ of a block, also where squares leave the range of doubles.
-template <Scalar T>
-double norm_of(MatrixView<const T> block) {
-  const MatrixView<const Real<T>> reals = real_view(block);
-  const auto with_factor = [&](double factor) {
-    double sum = 0;
-    for (Index j = 0; j < reals.cols; ++j)
-      for (Index i = 0; i < reals.rows; ++i) {
-        const double x = factor * static_cast<double>(reals(i, j));
-        sum += x * x;
-      }
-    return sum;
-  };
-  const double sum = with_factor(1);
-  if (1e-200 < sum && sum < 1e300) return std::sqrt(sum);
-  double largest = 0;
-  for (Index j = 0; j < reals.cols; ++j)
-    for (Index i = 0; i < reals.rows; ++i)
-      largest = std::max(largest, std::abs(static_cast<double>(reals(i, j))));
-  if (largest == 0 || !std::isfinite(sum / sum)) return std::isfinite(largest) ? std::sqrt(sum) : largest;
-  return largest * std::sqrt(with_factor(1 / largest));
-}
-
-}  // namespace
-
-/// The tiles of a block during a product.
-template <Scalar T>
-class StreamedBlock<T>::Tiles {
- public:
-  explicit Tiles(const StreamedBlock& A) : A_(A), pass_(*A.parts_, 0), held_(at(A.slabs_.count())) {}
-
-  Index cols() const { return A_.order_.cols(); }
-  Index strips() const { return A_.order_.strips(); }
-  static constexpr Index strips_at_once() { return 16; }
-  static constexpr Index depth() { return TileOrder<T>::depth(); }
-  static constexpr Index end(Index col) { return col + depth(); }
-  Index run() const { return A_.order_.run(); }
-  struct NoRoom {};
-  NoRoom room() const { return {}; }
-  Tile<R> tile(Index strip, Index col, NoRoom) const {
-    const std::byte* const slab = held_[at(strip / A_.slabs_.strips_each)];
-    return {reinterpret_cast<const R*>(slab + A_.place(strip, col)), A_.order_.height(),
-            A_.order_.tile_cols(col)};
-  }
-  gridlops::Ahead<R> ahead(Index strip, Index col) const {
-    return {tile(strip, col, {}), 0, A_.order_.tile_cols(col)};
-  }
-
-  /// Calls work(strips) for one slab after the other, which stays in memory until it is released.
-  template <class Work>
-  void in_parts(Work&& work) const {
-    for (Index slab = 0; slab < A_.slabs_.count(); ++slab) {
-      held_[at(slab)] = pass_.get(slab);
-      work(A_.slabs_.strips_of(slab));
-    }
-  }
-  /// The strips before this one are no longer used.
-  void release_before(Index strip) const {
-    pass_.release_before(strip == A_.slabs_.strips ? A_.slabs_.count() : strip / A_.slabs_.strips_each);
-  }
-
- private:
-  const StreamedBlock& A_;
-  StoredParts::Pass pass_;
-  mutable std::vector<const std::byte*> held_;  // those that have arrived
-};
-
 template <Scalar T>
 StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
                                 const StreamOptions& options, const std::string& of)
-    : backend_(std::move(backend)),
-      layout_(std::move(layout)),
-      order_(rows, cols, *kernel_choice().set),
-      kept_(of.empty() ? "" : options.tiles),
-      of_(message(of, "; ", name_of(scalar_type_of<T>), ", tiles of ", order_.height(), " rows in runs of ",
-                  order_.run(), " columns")),
-      slabs_(order_, options.memory),
-      column_stable_(options.column_stable) {
-  if (stays() && slabs_.count() > 0) {
-    const Slabs chosen = slabs_;
+    : backend_(std::move(backend)), kept_(of.empty() ? "" : options.tiles) {
+  const auto cut = [&](Index strips_asked) {
+    return std::make_shared<BlockInParts<T>>(backend_, layout, rows, cols, options.column_stable,
+                                             options.memory, strips_asked);
+  };
+  const auto chosen = cut(0);
+  const TileOrder<T>& tiles = chosen->tiles();
+  of_ = message(of, "; ", name_of(scalar_type_of<T>), ", tiles of ", tiles.height(), " rows in runs of ",
+                tiles.run(), " columns");
+  if (stays() && chosen->parts().count() > 0) {
     try {
-      if (take_kept(options.memory)) return;
+      if (take_kept(cut, std::max(options.memory, chosen->parts().bytes_in_memory()))) return;
     } catch (const InputError&) {  // a disk has changed them
     }
-    slabs_ = chosen;
     norm_ = 0;
-    parts_ = nullptr;  // first, so that there are never two
+    // First, so that there are never two.
+    parts_ = nullptr;
+    block_ = nullptr;
     // The disk may have no room for two.
     for (const char* const kind : {".json", ".tiles"}) std::remove((kept_ + kind).c_str());
   }
-  parts_ = take_memory();
+  block_ = chosen;
+  parts_ = take_parts(backend_, block_->parts(), {block_.get()});
   const Index bytes = parts_->bytes_in_file(stays());
+  if (block_->parts().count() == 0) start();
   if (bytes == 0) return;
   parts_->put_in(std::make_shared<TileFile>(stays() ? TileFile::for_good(kept_ + ".tiles", bytes)
                                                     : TileFile::nameless(options.scratch, bytes)),
                  stays());
 }
 
+/// Takes the tiles that have stayed, if there are any that fit into this memory, and reads those that are to
+/// be there. cut: makes a block of slabs of so many strips.
 template <Scalar T>
-std::unique_ptr<StoredParts> StreamedBlock<T>::take_memory() const {
-  StoredParts::Order order;
-  for (Index slab = 0; slab < slabs_.count(); ++slab) order.parts.push_back(slab);
-  return std::make_unique<StoredParts>(backend_, slabs_.parts, std::vector{order},
-                                       [this](Index slab, const StoredParts::UsePiece& use) {
-                                         const Range strips = slabs_.strips_of(slab);
-                                         for (Index strip = strips.begin; strip < strips.end(); ++strip)
-                                           for (Index col = 0; col < order_.cols(); col += order_.depth())
-                                             use(place(strip, col), bytes_of_tile(col));
-                                       });
-}
-
-/// Takes the tiles that have stayed, if there are any, and reads those that are to be in memory.
-template <Scalar T>
-bool StreamedBlock<T>::take_kept(Index memory) {
+template <class Cut>
+bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
   const std::optional<TileRecord> record = read_record(kept_ + ".json", of_);
   if (!record || record->strips_each < 1) return false;
-  const Slabs as_kept(order_, memory, record->strips_each);
-  if (as_kept.strips_each != record->strips_each || std::ssize(record->hashes) != as_kept.count())
-    return false;
-  if (as_kept.parts.bytes_in_memory() > std::max(memory, slabs_.parts.bytes_in_memory())) return false;
-  std::optional<TileFile> file = TileFile::of_name(kept_ + ".tiles", as_kept.count() * as_kept.bytes_each());
+  const std::shared_ptr<BlockInParts<T>> as_kept = cut(record->strips_each);
+  const Slabs& slabs = as_kept->slabs();
+  if (slabs.strips_each != record->strips_each || std::ssize(record->hashes) != slabs.count()) return false;
+  if (slabs.parts.bytes_in_memory() > memory) return false;
+  std::optional<TileFile> file = TileFile::of_name(kept_ + ".tiles", slabs.count() * slabs.bytes_each());
   if (!file) return false;
-  slabs_ = as_kept;
+  block_ = as_kept;
   norm_ = record->norm;
-  parts_ = take_memory();
+  parts_ = take_parts(backend_, slabs.parts, {block_.get()});
   parts_->put_in(std::make_shared<TileFile>(*std::move(file)), true);
   parts_->set_hashes(record->hashes);
   parts_->read_residents();
-  parts_->start_reading();
+  start();
   is_stored_ = true;
   return true;
 }
 
 template <Scalar T>
 void StreamedBlock<T>::store(Source& source) {
-  const TraceRegion region("store tiles");
-  const auto store_part = [&](Range strips, Range cols) {
-    const Index first = order_.strip_rows(strips.begin).begin;
-    const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
-    const MatrixView<const T> part = source.read(rows, cols);
-    {
-      const AtWork at_work;
-      norm_ = std::hypot(norm_, norm_of(part));
-      store_tiles(part, strips, cols);
-    }
-    keep_alive();
-  };
-  const Index all = order_.cols();
-  if (slabs_.count() > 0 && !source.by_columns()) {
-    for (Index slab = 0; slab < slabs_.count(); ++slab) store_part(slabs_.strips_of(slab), {0, all});
-  } else if (slabs_.count() > 0) {
-    // As many columns as make a slab, or of long columns some strips.
-    const Index depth = order_.depth(), of_strip = order_.strip_rows(0).size * Index{sizeof(T)};
-    const Index strips = std::clamp(slabs_.bytes_each() / (of_strip * depth), Index{1}, slabs_.strips);
-    const Index width = std::max(slabs_.bytes_each() / (of_strip * strips) / depth, Index{1}) * depth;
-    for (Index col = 0; col < all; col += width)
-      for (Index strip = 0; strip < slabs_.strips; strip += strips)
-        store_part({strip, std::min(strips, slabs_.strips - strip)}, {col, std::min(width, all - col)});
-  }
+  norm_ = block_->store(source, [this](Index part, Index begin, const std::byte* from, Index bytes) {
+    parts_->write(part, begin, from, bytes);
+  });
   parts_->finish();
   if (stays()) {
     parts_->keep_file();
-    write_record(kept_ + ".json", {of_, slabs_.strips_each, norm_, parts_->hashes()});
+    write_record(kept_ + ".json", {of_, block_->slabs().strips_each, norm_, parts_->hashes()});
   }
+  start();
+}
+
+template <Scalar T>
+void StreamedBlock<T>::start() {
   parts_->start_reading();
-}
-
-/// Stores the tiles of these strips and columns, which `part` has.
-template <Scalar T>
-void StreamedBlock<T>::store_tiles(MatrixView<const T> part, Range strips, Range cols) {
-  const Workspace<R> room(order_.height() * order_.depth());
-  auto* const tile = reinterpret_cast<std::byte*>(room.data());
-  const Index first = order_.strip_rows(strips.begin).begin;
-  for (Index strip = strips.begin; strip < strips.end(); ++strip) {
-    const Range rows = order_.strip_rows(strip);
-    for (Index col = cols.begin; col < cols.end(); col += order_.depth()) {
-      const Range columns{col - cols.begin, std::min(order_.depth(), cols.end() - col)};
-      order_.pack(part.block({rows.begin - first, rows.size}, columns), col, room.data());
-      parts_->write(strip / slabs_.strips_each, place(strip, col), tile, bytes_of_tile(col));
-    }
-  }
-}
-
-template <Scalar T>
-void StreamedBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
-  const TraceRegion region("local product");
-  trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
-  FailureScope failures;
-  failures.run(
-      [&] { multiply_tiles(Tiles(*this), order_.kernels(), op, alpha, X, beta, Y, column_stable_); });
-}
-
-template <Scalar T>
-void StreamedBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> data, MatrixView<T> Q,
-                                     MatrixView<T> W, const Completion& completed) {
-  const TraceRegion region("local product");
-  trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
-  FailureScope failures;
-  Index complete = 0;
-  const auto note = [&](Index computed) { return complete = completed ? completed(computed) : computed; };
-  if (slabs_.count() == 0) {
-    const Kernels<T>& kernels = backend_->template kernels<T>();
-    kernels.fill(T(0), Q);
-    kernels.fill(T(0), W);
-  } else {
-    failures.run([&] {
-      one_pass_in_parts(Tiles(*this), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
-                        W.col_block({P.cols, P.cols}), Completion(note));
-    });
-  }
-  // The other ranks wait for this one in the sum for Q, also after a failure, and where A is empty.
-  while (complete < Q.rows) note(Q.rows);
+  use_parts(parts_, {block_.get()});
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class StreamedBlock<T>;

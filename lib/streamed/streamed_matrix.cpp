@@ -17,8 +17,6 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
-#include "comm/failure/failure.hpp"
-#include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -26,25 +24,12 @@
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "io/matrix_reader.hpp"
-#include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/normal_product.hpp"
-#include "ops/matrix/stationary_product.hpp"
+#include "streamed/stationary_streamed.hpp"
 #include "streamed/streamed_block.hpp"
 
 namespace gridlops {
 
 namespace {
-
-template <Scalar T>
-class MemorySource final : public StreamedBlock<T>::Source {
- public:
-  explicit MemorySource(const ConstDistMatrix<T>& A) : A_(A.local()) {}
-  bool by_columns() const override { return true; }
-  MatrixView<const T> read(Range rows, Range cols) override { return A_.block(rows, cols); }
-
- private:
-  MatrixView<const T> A_;
-};
 
 template <Scalar T>
 class FileSource final : public StreamedBlock<T>::Source {
@@ -66,72 +51,6 @@ class FileSource final : public StreamedBlock<T>::Source {
   std::vector<T> part_;
 };
 
-template <Scalar T>
-class StationaryStreamed final : public StreamedMatrix<T> {
- public:
-  /// block: null on idle ranks.
-  StationaryStreamed(const ConstDistMatrix<T>& shape, std::unique_ptr<StreamedBlock<T>> block, double norm,
-                     ReductionOrder order)
-      : StreamedMatrix<T>(range_nested(shape), domain_nested(shape)),
-        block_(std::move(block)),
-        norm_(norm),
-        normal_product_(shape.grid()->backend(), order) {
-    if (block_) product_ = std::make_unique<StationaryProduct<T>>(*shape.grid(), order);
-  }
-
-  double frobenius_norm() const override { return norm_; }
-  Index bytes_read() const override { return block_ ? block_->bytes_read() : 0; }
-  double seconds_waited() const override { return block_ ? block_->seconds_waited() : 0; }
-  bool has_one_pass() const override { return true; }
-
- private:
-  bool runs_callers_code() const override { return false; }
-
-  void do_connect(Op) const override { product_->connect(); }
-  void do_reserve(Op op, const Partition& columns) const override {
-    product_->reserve(op, block_of_models(*this), block_of_data(*this),
-                      this->domain().local_columns(columns));
-  }
-  void do_reserve_normal_product(const Partition& columns) const override {
-    normal_product_.reserve(block_of_models(*this), block_of_data(*this),
-                            this->domain().local_columns(columns));
-  }
-  Index do_kept_bytes(const Partition& columns) const override {
-    const ProcessGrid& grid = *this->domain().grid;
-    return block_->kept_bytes(columns.total()) +
-           product_workspace_bytes(Algorithm::stationary_a,
-                                   {this->rows(), this->cols(), columns.total(), scalar_type_of<T>},
-                                   grid.shape(), grid.my_row(), grid.my_col(), true);
-  }
-
-  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    multiply(Op::none, alpha, X, beta, Y);
-  }
-  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    multiply(Op::adjoint, alpha, Y, beta, X);
-  }
-  void multiply(Op op, T alpha, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
-    FailureScope failures;
-    failures.note_lone_failures();
-    product_->multiply(op, block_of_models(*this), block_of_data(*this), in.local(), beta, out.local(),
-                       [&](MatrixView<const T> X, T beta_of_block, MatrixView<T> Y) {
-                         block_->multiply(op, alpha, X, beta_of_block, Y);
-                       });
-  }
-  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
-                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
-    FailureScope failures;
-    failures.note_lone_failures();
-    normal_product_.run(*block_, block_of_models(*this), block_of_data(*this), P.local(), R.local(),
-                        Q.local(), U.local(), V.local());
-  }
-
-  std::unique_ptr<StreamedBlock<T>> block_;
-  double norm_;
-  mutable NormalProduct<T> normal_product_;
-  std::unique_ptr<StationaryProduct<T>> product_;
-};
-
 /// A text that another file has, too, only if it has the same elements.
 std::string text_of_file(const std::string& name, const MatrixHeader& header) {
   const ArrayPlace place = place_of_array(name);
@@ -143,20 +62,13 @@ std::string text_of_file(const std::string& name, const MatrixHeader& header) {
                  " ", name_of(header.type));
 }
 
-void check(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
-  agreement.on("tiles that stay", options.tiles).on("column-stable", options.column_stable ? "yes" : "no");
-  require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
-  require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
-                      "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
-}
-
 /// of: what the blocks of all ranks are made of, for tiles that stay.
 template <Scalar T, class OpenSource>
 StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                StreamOptions options, const std::string& of, OpenSource&& open_source) {
-  const ReductionOrder order = options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
   const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
-  if (!grid->is_member()) return std::make_shared<StationaryStreamed<T>>(shape, nullptr, 0, order);
+  const auto products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
+  if (!grid->is_member()) return make_streamed<T>(shape, {}, products);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
   std::string of_block;
   if (!of.empty()) {
@@ -174,15 +86,7 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
     made->store(*source);
     return made;
   });
-  const double norm = block->norm();
-  // The largest first, so that no square leaves the range of doubles.
-  std::array<double, 1> largest{norm};
-  grid->comm().all_reduce(largest, ReduceOp::max);
-  const bool is_scaled = largest[0] > 0 && std::isfinite(largest[0]);
-  std::array<double, 1> sum{is_scaled ? (norm / largest[0]) * (norm / largest[0]) : norm};
-  grid->comm().all_reduce(sum, ReduceOp::sum);
-  return std::make_shared<StationaryStreamed<T>>(shape, std::move(block),
-                                                 is_scaled ? largest[0] * std::sqrt(sum[0]) : sum[0], order);
+  return make_streamed<T>(shape, {block->block(), block->parts(), block->norm()}, products);
 }
 
 }  // namespace
@@ -193,7 +97,7 @@ StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& gri
   const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, header.rows, header.cols);
   agree(grid, "stream_matrix", [&](Agreement& agreement) {
     agreement.on("the file", name).on("the rows", header.rows).on("the columns", header.cols);
-    check(agreement, *grid, options);
+    check_options(agreement, *grid, options);
   });
   const std::string of = options.tiles.empty() || !grid->is_member()
                              ? std::string()
@@ -206,14 +110,8 @@ StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& gri
 template <Scalar T>
 StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOptions& options) {
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
-  agree(grid, "stream_matrix", [&](Agreement& agreement) {
-    describe_matrix(agreement, "the matrix", A);
-    check(agreement, *grid, options);
-    const Layout needed = matrix_layout(Algorithm::stationary_a, *grid, A.rows(), A.cols());
-    require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
-                        "stream_matrix needs its matrix as ", needed.describe(), ", not as ",
-                        A.layout().describe());
-  });
+  agree(grid, "stream_matrix",
+        [&](Agreement& agreement) { check_matrix("stream_matrix", agreement, A, options); });
   return stream_on<T>(grid, A.layout(), options, "",
                       [&](Range, Range) { return std::make_unique<MemorySource<T>>(A); });
 }

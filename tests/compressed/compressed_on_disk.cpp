@@ -8,7 +8,6 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
-#include "gridlops/compressed/compressed_series.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "io/npy_files.hpp"
@@ -201,65 +200,5 @@ TEST_CASE("Disks of a compressed matrix that are full, or fail, are errors on al
     for (int turn = 0; turn < 2; ++turn)
       CHECK(
           contains(message_of<Error>([&] { static_cast<void>(products(*A, X, Y)); }), "the file ends there"));
-  }
-}
-
-TEMPLATE_LIST_TEST_CASE("Matrices of a series have the products of compressed ones, in any order",
-                        "[compressed_on_disk]", Scalars) {
-  using T = TestType;
-  const ScratchFolder folder(disk);
-  for (const GridPtr& grid : compact_grids()) {
-    if (!is_on_host(grid) || !grid->is_member()) continue;
-    INFO(describe(*grid));
-    CompressedSeries<T> series({.scratch = folder.file("")});
-    std::vector<CompressedMatrixPtr<T>> alone, together;
-    for (const auto& [rows, cols] : {std::pair<Index, Index>{1000, 700}, {3, 5}, {900, 1100}, {0, 4}}) {
-      const DistMatrix<T> A = placed<T>(grid, rows, cols, [&, rows = rows, cols = cols](Index i, Index j) {
-        return j < cols / 2 ? Waves<T>{rows, cols}(i, j) : counter_random<T>(3, i, j);
-      });
-      const CompressionOptions options{.tolerance = 1e-5, .tile = 90, .row_order = Waves<T>::order(rows)};
-      alone.push_back(compress(A, options));
-      together.push_back(series.add(A, options));
-      CHECK(together.back()->report().bytes == alone.back()->report().bytes);
-    }
-    const Index count = std::ssize(alone);
-    CHECK(series.count() == count);
-    CHECK(nameless_bytes(folder.file("")) == series.bytes_on_disk());
-    const auto has_products_of = [&](Index k) {
-      const Whole<T> X = fractions<T>(2, alone[at(k)]->cols(), 3),
-                     Y = fractions<T>(3, alone[at(k)]->rows(), 3);
-      CHECK(products(*together[at(k)], X, Y) == products(*alone[at(k)], X, Y));
-    };
-    for (const Index memory : {few, some, all}) {
-      series.start(memory, {0, count});
-      CHECK((memory != all || series.memory(memory, {0, count}) < all));
-      for (const Index k : {0, 1, 2, 3, 2, 0}) has_products_of(k);
-      // As a solver does with all of them.
-      for (int turn = 0; turn < 2; ++turn)
-        for (const Op op : {Op::none, Op::adjoint})
-          for (const auto& A : together) {
-            DistMatrix<T> X(grid, A->domain().layout(1)), Y(grid, A->range().layout(1));
-            X.set_zero();
-            Y.set_zero();
-            op == Op::none ? A->apply(T(1), X, T(0), Y) : A->apply_adjoint(T(1), Y, T(0), X);
-          }
-      for (const Index k : {2, 0}) {
-        series.start(memory, {k, 1});
-        has_products_of(k);
-      }
-    }
-    CHECK((series.bytes_read() > 0 || world().size() > 2));
-    // A matrix that is not started is refused, and what the disk changed is found.
-    const Whole<T> X = fractions<T>(2, 1100, 1), Y = fractions<T>(3, 900, 1);
-    series.start(few, {0, 2});
-    CHECK(contains(message_of<Error>([&] { static_cast<void>(products(*together[2], X, Y)); }), "start()"));
-    if (is_last_rank(*grid)) flip_byte(folder.file(""), 60000);
-    grid->comm().barrier();
-    // What is to be in memory is read by start(), on this rank alone.
-    CHECK(contains(message_of<Error>([&] {
-                     attempt(grid->comm(), [&] { series.start(few, {2, 1}); });
-                     static_cast<void>(products(*together[2], X, Y));
-                   }),
-                   "are not those"));
   }
 }

@@ -11,6 +11,7 @@
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
+#include "gridlops/streamed/streamed_series.hpp"
 
 namespace gridlops {
 
@@ -67,6 +68,12 @@ using CompressedMatrixPtr = std::shared_ptr<const CompressedMatrix<T>>;
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options = {});
+
+/// The same, and writes Ã to the disk of a series. It works as those do that StreamedSeries::add() returns.
+/// Throws also OutputError on all ranks, and UsageError if the grid is on GPUs.
+template <Scalar T>
+GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
+                                                const CompressionOptions& options, StreamedSeries<T>& series);
 
 /// The same for the matrix in a file, whose header is `header`, on a grid. No rank ever holds its block: it
 /// reads a row of tiles at a time, or a column if the file is in Fortran order, twice. At the end it has its

@@ -108,7 +108,8 @@ GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::ve
 
 /// The same for slices that are operators themselves, such as compressed matrices: every rank passes those of
 /// its own_slices(), which are on own_grid() and have the spaces of products by stationary_a. A product
-/// applies one after the other.
+/// applies one after the other. On ranks of the grid has_one_pass() says whether any slice of any group has
+/// one; the others are then multiplied by A and Aᴴ in turn.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<OperatorPtr<T>> A);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -113,8 +115,12 @@ class GroupedSlices final : public LibraryOperator<T> {
 template <Scalar T>
 class GroupedOperators final : public LinearOperator<T> {
  public:
-  GroupedOperators(const SliceGroups& groups, std::vector<OperatorPtr<T>> A)
-      : LinearOperator<T>(groups.data().space, groups.models().space), slices_(std::move(A)) {}
+  GroupedOperators(const SliceGroups& groups, std::vector<OperatorPtr<T>> A, bool has_one_pass)
+      : LinearOperator<T>(groups.data().space, groups.models().space),
+        slices_(std::move(A)),
+        has_one_pass_(has_one_pass) {}
+
+  bool has_one_pass() const override { return has_one_pass_; }
 
  private:
   Index do_kept_bytes(const Partition& columns) const override {
@@ -123,37 +129,56 @@ class GroupedOperators final : public LinearOperator<T> {
     return bytes;
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    for_each_slice(X, Y,
-                   [&](const LinearOperator<T>& A, const ConstDistMatrix<T>& models, DistMatrix<T>& data) {
-                     A.apply(alpha, models, beta, data);
-                   });
+    for_each_slice([&](const LinearOperator<T>& A, const Rows& rows) {
+      DistMatrix<T> data = rows.of_data(Y);
+      A.apply(alpha, rows.of_models(X), beta, data);
+    });
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for_each_slice(X, Y,
-                   [&](const LinearOperator<T>& A, DistMatrix<T>& models, const ConstDistMatrix<T>& data) {
-                     A.apply_adjoint(alpha, data, beta, models);
-                   });
+    for_each_slice([&](const LinearOperator<T>& A, const Rows& rows) {
+      DistMatrix<T> models = rows.of_models(X);
+      A.apply_adjoint(alpha, rows.of_data(Y), beta, models);
+    });
+  }
+  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
+                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
+    if (!has_one_pass_) return LinearOperator<T>::do_normal_product(P, R, Q, U, V);
+    for_each_slice([&](const LinearOperator<T>& A, const Rows& rows) {
+      DistMatrix<T> q = rows.of_data(Q), u = rows.of_models(U), v = rows.of_models(V);
+      A.normal_product(rows.of_models(P), rows.of_data(R), q, u, v);
+    });
   }
 
-  /// Calls work() with the rows of each slice.
-  template <class Models, class Data, class Work>
-  void for_each_slice(Models& X, Data& Y, Work&& work) const {
+  /// The rows of a slice.
+  struct Rows {
+    const LinearOperator<T>& A;
+    Range models{}, data{};
+
+    template <class Matrix>
+    std::remove_const_t<Matrix> of_models(Matrix& X) const {
+      return {A.domain().grid, A.domain().layout(X.cols()), X.local().row_block(models)};
+    }
+    template <class Matrix>
+    std::remove_const_t<Matrix> of_data(Matrix& Y) const {
+      return {A.range().grid, A.range().layout(Y.cols()), Y.local().row_block(data)};
+    }
+  };
+
+  /// Calls work() with each slice and its rows.
+  template <class Work>
+  void for_each_slice(Work&& work) const {
     FailureScope failures;  // all groups must say so, also those without slices
     failures.note_lone_failures();
     Range models, data;
     for (const OperatorPtr<T>& slice : slices_) {
-      const auto part = [&](const Space& space, Range& rows, auto& of) {
-        rows = {rows.end(), space.local_rows()};
-        return std::remove_cvref_t<decltype(of)>(space.grid, space.layout(of.cols()),
-                                                 of.local().row_block(rows));
-      };
-      auto x = part(slice->domain(), models, X);
-      auto y = part(slice->range(), data, Y);
-      work(*slice, x, y);
+      models = {models.end(), slice->domain().local_rows()};
+      data = {data.end(), slice->range().local_rows()};
+      work(*slice, Rows{*slice, models, data});
     }
   }
 
   std::vector<OperatorPtr<T>> slices_;
+  bool has_one_pass_;
 };
 
 /// Fetches a rank's rows of each of its slices.
@@ -324,7 +349,10 @@ OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<
 template <Scalar T>
 OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<OperatorPtr<T>> A) {
   agree_on_slices(groups, [&](Agreement&) { require_operators(groups, A); });
-  return std::make_shared<GroupedOperators<T>>(groups, std::move(A));
+  std::array<Index, 1> with_one_pass{
+      std::count_if(A.begin(), A.end(), [](const OperatorPtr<T>& slice) { return slice->has_one_pass(); })};
+  if (groups.grid()->is_member()) groups.grid()->comm().all_reduce(with_one_pass, ReduceOp::sum);
+  return std::make_shared<GroupedOperators<T>>(groups, std::move(A), with_one_pass[0] > 0);
 }
 
 template <Scalar T>

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
+
+namespace gridlops {
+
+class SeriesBlocks;
+
+/// Matrices that are multiplied one after the other, such as the frequencies of a kernel, and share a rank's
+/// disk and memory. All are in one file without a name, as StreamedMatrix has it, with the same failures.
+/// They are dense, or compressed: compress() with a series.
+template <Scalar T>
+class GRIDLOPS_EXPORT StreamedSeries {
+ public:
+  /// Of the options, memory says how long the parts of a matrix may become. Throws UsageError if tiles are to
+  /// stay.
+  explicit StreamedSeries(const StreamOptions& on_disk);
+  ~StreamedSeries();
+  StreamedSeries(const StreamedSeries&) = delete;
+  StreamedSeries& operator=(const StreamedSeries&) = delete;
+
+  /// Writes A to the disk, as stream_matrix() does, with the same errors (collective over its grid). The
+  /// matrix works while start() has it, and the series is there; else its products throw UsageError. Its
+  /// kept_bytes() are without A, and its bytes_read() 0: the series has those of all. Dense matrices that
+  /// follow each other on one grid take the memory of products together, which is among the kept_bytes() of
+  /// the first. Ends what start() began.
+  StreamedMatrixPtr<T> add(const ConstDistMatrix<T>& A);
+
+  /// Until the next call the matrices with these numbers work, and this rank keeps `memory` bytes of them in
+  /// memory, or what memory() says. Products read ahead as if these matrices were multiplied in their order,
+  /// then their adjoints, and so on; another order works, too. If all are dense, so do normal products in
+  /// their order. Not collective; throws UsageError, OutOfMemory and InputError on this rank alone. Frees the
+  /// memory of the call before.
+  void start(Index memory, Range matrices);
+  /// The memory that start() takes.
+  Index memory(Index memory, Range matrices) const;
+
+  Index count() const;
+  /// What this rank has in its file, has read of it, and for how long products have waited for it.
+  Index bytes_on_disk() const;
+  Index bytes_read() const;
+  double seconds_waited() const;
+
+  /// For the library.
+  SeriesBlocks& blocks() const;
+
+ private:
+  struct Kept;
+  std::unique_ptr<Kept> kept_;
+};
+
+}  // namespace gridlops

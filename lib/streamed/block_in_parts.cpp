@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "streamed/block_in_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/at_work.hpp"
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/comm/mpi.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// ‖x‖ of a block, also where squares leave the range of doubles.
+template <Scalar T>
+double norm_of(MatrixView<const T> block) {
+  const MatrixView<const Real<T>> reals = real_view(block);
+  const auto with_factor = [&](double factor) {
+    double sum = 0;
+    for (Index j = 0; j < reals.cols; ++j)
+      for (Index i = 0; i < reals.rows; ++i) {
+        const double x = factor * static_cast<double>(reals(i, j));
+        sum += x * x;
+      }
+    return sum;
+  };
+  const double sum = with_factor(1);
+  if (1e-200 < sum && sum < 1e300) return std::sqrt(sum);
+  double largest = 0;
+  for (Index j = 0; j < reals.cols; ++j)
+    for (Index i = 0; i < reals.rows; ++i)
+      largest = std::max(largest, std::abs(static_cast<double>(reals(i, j))));
+  if (largest == 0 || !std::isfinite(sum / sum)) return std::isfinite(largest) ? std::sqrt(sum) : largest;
+  return largest * std::sqrt(with_factor(1 / largest));
+}
+
+}  // namespace
+
+/// The tiles of a block during a product.
+template <Scalar T>
+class BlockInParts<T>::Tiles {
+ public:
+  Tiles(const BlockInParts& A, Op op)
+      : A_(A),
+        pass_(require_started(A.parts_), A.passes_[op == Op::none ? 0 : 1]),
+        held_(at(A.slabs_.count())) {}
+
+  Index cols() const { return A_.order_.cols(); }
+  Index strips() const { return A_.order_.strips(); }
+  static constexpr Index strips_at_once() { return 16; }
+  static constexpr Index depth() { return TileOrder<T>::depth(); }
+  static constexpr Index end(Index col) { return col + depth(); }
+  Index run() const { return A_.order_.run(); }
+  struct NoRoom {};
+  NoRoom room() const { return {}; }
+  Tile<R> tile(Index strip, Index col, NoRoom) const {
+    const std::byte* const slab = held_[at(strip / A_.slabs_.strips_each)];
+    return {reinterpret_cast<const R*>(slab + A_.place(strip, col)), A_.order_.height(),
+            A_.order_.tile_cols(col)};
+  }
+  gridlops::Ahead<R> ahead(Index strip, Index col) const {
+    return {tile(strip, col, {}), 0, A_.order_.tile_cols(col)};
+  }
+
+  /// Calls work(strips) for one slab after the other, which stays in memory until it is released.
+  template <class Work>
+  void in_parts(Work&& work) const {
+    for (Index slab = 0; slab < A_.slabs_.count(); ++slab) {
+      held_[at(slab)] = pass_.get(slab);
+      work(A_.slabs_.strips_of(slab));
+    }
+  }
+  /// The strips before this one are no longer used.
+  void release_before(Index strip) const {
+    pass_.release_before(strip == A_.slabs_.strips ? A_.slabs_.count() : strip / A_.slabs_.strips_each);
+  }
+
+ private:
+  const BlockInParts& A_;
+  StoredParts::Pass pass_;
+  mutable std::vector<const std::byte*> held_;  // those that have arrived
+};
+
+template <Scalar T>
+std::vector<Index> BlockInParts<T>::order(Op, Index first) const {
+  std::vector<Index> slabs(at(slabs_.count()));
+  std::iota(slabs.begin(), slabs.end(), first);
+  return slabs;
+}
+
+template <Scalar T>
+void BlockInParts<T>::for_each_piece(Index part, const StoredParts::UsePiece& use) const {
+  const Range strips = slabs_.strips_of(part);
+  for (Index strip = strips.begin; strip < strips.end(); ++strip)
+    for (Index col = 0; col < order_.cols(); col += order_.depth())
+      use(place(strip, col), bytes_of_tile(col));
+}
+
+template <Scalar T>
+double BlockInParts<T>::store(Source& source, const WritePart& write) const {
+  const TraceRegion region("store tiles");
+  double norm = 0;
+  const auto store_part = [&](Range strips, Range cols) {
+    const Index first = order_.strip_rows(strips.begin).begin;
+    const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
+    const MatrixView<const T> part = source.read(rows, cols);
+    {
+      const AtWork at_work;
+      norm = std::hypot(norm, norm_of(part));
+      store_tiles(part, strips, cols, write);
+    }
+    keep_alive();
+  };
+  const Index all = order_.cols();
+  if (slabs_.count() > 0 && !source.by_columns()) {
+    for (Index slab = 0; slab < slabs_.count(); ++slab) store_part(slabs_.strips_of(slab), {0, all});
+  } else if (slabs_.count() > 0) {
+    // As many columns as make a slab, or of long columns some strips.
+    const Index depth = order_.depth(), of_strip = order_.strip_rows(0).size * Index{sizeof(T)};
+    const Index strips = std::clamp(slabs_.bytes_each() / (of_strip * depth), Index{1}, slabs_.strips);
+    const Index width = std::max(slabs_.bytes_each() / (of_strip * strips) / depth, Index{1}) * depth;
+    for (Index col = 0; col < all; col += width)
+      for (Index strip = 0; strip < slabs_.strips; strip += strips)
+        store_part({strip, std::min(strips, slabs_.strips - strip)}, {col, std::min(width, all - col)});
+  }
+  return norm;
+}
+
+/// Stores the tiles of these strips and columns, which `part` has.
+template <Scalar T>
+void BlockInParts<T>::store_tiles(MatrixView<const T> part, Range strips, Range cols,
+                                  const WritePart& write) const {
+  const Workspace<R> room(order_.height() * order_.depth());
+  auto* const tile = reinterpret_cast<std::byte*>(room.data());
+  const Index first = order_.strip_rows(strips.begin).begin;
+  for (Index strip = strips.begin; strip < strips.end(); ++strip) {
+    const Range rows = order_.strip_rows(strip);
+    for (Index col = cols.begin; col < cols.end(); col += order_.depth()) {
+      const Range columns{col - cols.begin, std::min(order_.depth(), cols.end() - col)};
+      order_.pack(part.block({rows.begin - first, rows.size}, columns), col, room.data());
+      write(strip / slabs_.strips_each, place(strip, col), tile, bytes_of_tile(col));
+    }
+  }
+}
+
+template <Scalar T>
+void BlockInParts<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+  const TraceRegion region("local product");
+  trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
+  FailureScope failures;
+  failures.run(
+      [&] { multiply_tiles(Tiles(*this, op), order_.kernels(), op, alpha, X, beta, Y, column_stable_); });
+}
+
+template <Scalar T>
+void BlockInParts<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> data, MatrixView<T> Q,
+                                    MatrixView<T> W, const Completion& completed) const {
+  const TraceRegion region("local product");
+  trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
+  FailureScope failures;
+  Index complete = 0;
+  const auto note = [&](Index computed) { return complete = completed ? completed(computed) : computed; };
+  if (slabs_.count() == 0) {
+    const Kernels<T>& kernels = backend_->template kernels<T>();
+    kernels.fill(T(0), Q);
+    kernels.fill(T(0), W);
+  } else {
+    failures.run([&] {
+      one_pass_in_parts(Tiles(*this, Op::none), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
+                        W.col_block({P.cols, P.cols}), Completion(note));
+    });
+  }
+  // The other ranks wait for this one in the sum for Q, also after a failure, and where A is empty.
+  while (complete < Q.rows) note(Q.rows);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class BlockInParts<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops

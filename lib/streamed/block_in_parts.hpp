@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gridlops/dist/dist_matrix.hpp"
+#include "local/products/one_pass.hpp"
+#include "local/products/tile_order.hpp"
+#include "streamed/series_blocks.hpp"
+#include "streamed/slabs.hpp"
+
+namespace gridlops {
+
+/// A rank's block of a dense matrix in tiles: how they are cut into slabs, its parts, and the products with
+/// them. A product uses each slab once.
+template <Scalar T>
+class BlockInParts final : public SeriesBlock {
+  using R = Real<T>;
+
+ public:
+  /// What is to be stored. Its elements are read once, some rows at a time, or columns.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual bool by_columns() const = 0;
+    /// The elements of these rows and columns of the block, until the next call. On this rank alone.
+    virtual MatrixView<const T> read(Range rows, Range cols) = 0;
+  };
+
+  /// memory, strips_asked: as for Slabs.
+  BlockInParts(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols, bool column_stable,
+               Index memory, Index strips_asked = 0)
+      : backend_(std::move(backend)),
+        layout_(std::move(layout)),
+        order_(rows, cols, *kernel_choice().set),
+        slabs_(order_, memory, strips_asked),
+        column_stable_(column_stable) {}
+
+  const TileOrder<T>& tiles() const { return order_; }
+  const Slabs& slabs() const { return slabs_; }
+  const Layout& layout() const { return layout_; }
+  /// Its products read A once, as those of packed blocks do.
+  static constexpr bool is_packed() { return true; }
+
+  const PartPlan& parts() const override { return slabs_.parts; }
+  Index parts_together() const override { return slabs_.together; }
+  std::vector<Index> order(Op op, Index first) const override;
+  void for_each_piece(Index part, const StoredParts::UsePiece& use) const override;
+  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) override {
+    parts_ = std::move(parts);
+    passes_ = {forward, adjoint};
+  }
+
+  /// Hands the tiles to write(), and returns ‖block‖_F. Throws what they throw.
+  double store(Source& source, const WritePart& write) const;
+
+  /// Y ← α op(A) X + β Y. If the disk fails, Y is meaningless, and the FailureScope of the caller keeps an
+  /// InputError.
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
+  /// As MatrixBlock::multiply_once(), with the same failures.
+  void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
+                     const Completion& completed) const;
+
+ private:
+  class Tiles;
+
+  void store_tiles(MatrixView<const T> part, Range strips, Range cols, const WritePart& write) const;
+  Index bytes_of_tile(Index col) const { return order_.height() * order_.tile_cols(col) * Index{sizeof(R)}; }
+  /// Where a tile begins in its slab.
+  Index place(Index strip, Index col) const {
+    const Range strips = slabs_.strips_of(strip / slabs_.strips_each);
+    return order_.place(strips.size, strip - strips.begin, col) * Index{sizeof(R)};
+  }
+
+  std::shared_ptr<Backend> backend_;
+  Layout layout_;
+  TileOrder<T> order_;
+  Slabs slabs_;
+  bool column_stable_;
+  std::array<Index, 2> passes_{};  // forward, adjoint
+  std::shared_ptr<StoredParts> parts_;
+};
+
+/// The block of this rank in memory.
+template <Scalar T>
+class MemorySource final : public BlockInParts<T>::Source {
+ public:
+  explicit MemorySource(const ConstDistMatrix<T>& A) : A_(A.local()) {}
+  bool by_columns() const override { return true; }
+  MatrixView<const T> read(Range rows, Range cols) override { return A_.block(rows, cols); }
+
+ private:
+  MatrixView<const T> A_;
+};
+
+/// The bytes of products with so many columns of a block in this order, beside what is sent.
+template <Scalar T>
+Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns) {
+  constexpr Index strips_at_once = 16;
+  const Index in_slots = threads_per_rank() * std::min(order.strips(), strips_at_once) * order.height();
+  return 3 * (order.padded_cols() + in_slots) * columns * Index{sizeof(T)};
+}
+
+}  // namespace gridlops

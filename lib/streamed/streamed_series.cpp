@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/streamed/streamed_series.hpp"
+
+#include <utility>
+
+#include "base/instantiate.hpp"
+#include "base/message.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/comm/failure.hpp"
+#include "streamed/series_blocks.hpp"
+#include "streamed/stationary_streamed.hpp"
+
+namespace gridlops {
+
+template <Scalar T>
+struct StreamedSeries<T>::Kept {
+  explicit Kept(const StreamOptions& on_disk) : blocks(on_disk) {}
+  SeriesBlocks blocks;
+  std::shared_ptr<StreamedProducts<T>> products{};  // of the last dense matrix
+};
+
+template <Scalar T>
+StreamedSeries<T>::StreamedSeries(const StreamOptions& on_disk) : kept_(std::make_unique<Kept>(on_disk)) {
+  require<UsageError>(on_disk.tiles.empty(), "the tiles of a series cannot stay: name no directory for them");
+}
+template <Scalar T>
+StreamedSeries<T>::~StreamedSeries() = default;
+
+template <Scalar T>
+SeriesBlocks& StreamedSeries<T>::blocks() const {
+  return kept_->blocks;
+}
+
+template <Scalar T>
+StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
+  const std::shared_ptr<const ProcessGrid>& grid = A.grid();
+  const StreamOptions& options = blocks().options();
+  agree(grid, "StreamedSeries::add",
+        [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
+  const bool is_first = kept_->products == nullptr || kept_->products->grid != grid;
+  if (is_first) kept_->products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
+  const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
+  if (!grid->is_member()) return make_streamed<T>(shape, {}, kept_->products, is_first);
+  return blocks().all_or_none([&] {
+    return make_streamed<T>(shape,
+                            attempt(grid->comm(),
+                                    [&] {
+                                      MadeStreamed<T> made{std::make_shared<BlockInParts<T>>(
+                                          grid->backend(), A.layout(), A.local().rows, A.local().cols,
+                                          options.column_stable, options.memory)};
+                                      MemorySource<T> source(A);
+                                      blocks().append(grid->backend(), made.block,
+                                                      [&](const SeriesBlock::WritePart& write) {
+                                                        made.norm = made.block->store(source, write);
+                                                      });
+                                      return made;
+                                    }),
+                            kept_->products, is_first);
+  });
+}
+
+template <Scalar T>
+void StreamedSeries<T>::start(Index memory, Range matrices) {
+  blocks().start(memory, matrices);
+}
+template <Scalar T>
+Index StreamedSeries<T>::memory(Index memory, Range matrices) const {
+  return blocks().plan(memory, matrices).bytes_in_memory();
+}
+template <Scalar T>
+Index StreamedSeries<T>::count() const {
+  return blocks().count();
+}
+template <Scalar T>
+Index StreamedSeries<T>::bytes_on_disk() const {
+  return blocks().bytes_on_disk();
+}
+template <Scalar T>
+Index StreamedSeries<T>::bytes_read() const {
+  return blocks().bytes_read();
+}
+template <Scalar T>
+double StreamedSeries<T>::seconds_waited() const {
+  return blocks().seconds_waited();
+}
+
+#define GRIDLOPS_INSTANTIATE(T) template class StreamedSeries<T>;
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+
+}  // namespace gridlops
