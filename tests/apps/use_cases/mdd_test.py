@@ -208,7 +208,7 @@ def test_compressed(suite):
 
 
 def test_on_disk(suite):
-    """Compressed kernels on disks: the bits of those in memory, in the memory allowed."""
+    """Kernels on disks, compressed or not: the bits of those in memory, in the memory allowed."""
     if program.DEVICE != "cpu":
         return
     rng = np.random.default_rng(4)
@@ -219,34 +219,45 @@ def test_on_disk(suite):
     G = np.stack([noise(ny, rank) @ noise(rank, nx) for _ in range(samples // 2 + 1)])
     G[0], G[-1] = G[0].real, G[-1].real
     np.save(suite.folder / "large_g.npy", G)
+    np.save(suite.folder / "few_g.npy", G[:1])  # two ranks share it
     np.save(suite.folder / "large_d.npy", rng.standard_normal((samples, ny, 3)).astype(np.float32))
     plain_memory = {"MALLOC_PERTURB_": "0", "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}  # what is freed is returned
+    compressed, alone = ("--compress", 1e-4), ("--independent", "--tolerance", 0)
     with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
-        for ranks, *words in ((1,), (2,), (4, "--domain", "time"), (2, "--independent", "--tolerance", 0)):
-            def run(*more, status=0, ranks=ranks, words=words):
-                found = suite.run("mdd", "--kernel", "large_g.npy", "--data", "large_d.npy", "--compress", 1e-4, "--iterations", 4, "--save", "large", "--report", "R.json",
+        # In memory and in groups, dense frequencies are stored as on disks.
+        for ranks, kernel, words, in_memory_words in (
+                (1, "large", compressed, ()), (2, "large", compressed, ()), (4, "large", (*compressed, "--domain", "time"), ()), (2, "large", (*compressed, *alone), ()),
+                (1, "large", (), ("--groups",)), (2, "large", ("--solver", "lsqr"), ("--groups",)), (2, "few", (), ("--groups",)), (2, "large", ("--domain", "time"), ("--groups",)),
+                (2, "large", alone, ())):
+            what = (ranks, kernel, *words)
+
+            def run(*more, status=0, ranks=ranks, kernel=kernel, words=words):
+                found = suite.run("mdd", "--kernel", f"{kernel}_g.npy", "--data", "large_d.npy", "--iterations", 4, "--save", "large", "--report", "R.json",
                                   *words, *more, ranks=ranks, environment=plain_memory)
                 suite.succeeded(found, status)
                 return found, {} if status else json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
-            _, report = run()
-            in_memory, taken = (suite.folder / "large/inverted.npy").read_bytes(), max(report["memory_bytes"]["peak"])
-            stored = G.nbytes / report["figures"]["times smaller"]
+            _, in_memory = run(*in_memory_words)
+            expected, taken = np.load(suite.folder / "large/inverted.npy"), max(in_memory["memory_bytes"]["peak"])
+            stored = (G if kernel == "large" else G[:1]).nbytes / in_memory["figures"].get("times smaller", 1)
             refused, _ = run("--storage", "disk", "--memory", 1, "--scratch", scratch, status=2)
             least = re.search(r"a rank takes at least ([\d.]+) MiB with its kernels on a disk", refused.errors)
             if not suite.check(least, "nothing says what memory is the least:", refused.errors):
                 continue
             memory = int(1.02 * 2**20 * float(least[1])) + (2 << 20)
             _, report = run("--storage", "disk", "--memory", memory, "--scratch", scratch)
-            suite.check((suite.folder / "large/inverted.npy").read_bytes() == in_memory, "other bits than in memory", ranks, *words)
             figures, peak = report["figures"], max(report["memory_bytes"]["peak"])
-            suite.check(0.9 * stored < figures["disk_bytes"] < 1.2 * stored, "on disks", figures, "of", stored)
-            suite.check(figures["disk_bytes_read"] > (1 if "--independent" in words else 3) * stored, "read", figures)
-            suite.check(peak <= 1.05 * memory and (ranks == 4 or peak < taken - 0.4 * stored / ranks), "takes", peak, "of", memory, "and in memory", taken)
+            suite.check(np.load(suite.folder / "large/inverted.npy").tobytes() == expected.tobytes(), "other bits than in memory", *what)
+            suite.check(abs(figures["norm of kernel"] / in_memory["figures"]["norm of kernel"] - 1) < 1e-5, "norm", figures, in_memory["figures"], *what)
+            suite.check(0.9 * stored < figures["disk_bytes"] < 1.2 * stored, "on disks", figures, "of", stored, *what)
+            suite.check(peak <= 1.05 * memory and (ranks == 4 or kernel == "few" or peak < taken - 0.4 * stored / ranks), "takes", peak, "of", memory, "and in memory", taken, *what)
             suite.check(report["options"]["storage"] == "disk", report["options"])
+            if kernel == "large":
+                suite.check(figures["disk_bytes_read"] > (1 if "--independent" in words else 3) * stored, "read", figures, *what)
         suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))
-    for text, *words in (("--storage requires --compress", "--storage", "disk"), ("--memory requires --storage", "--memory", "1G", "--compress", 0.1),
-                         ("must be memory or disk", "--storage", "tape", "--compress", 0.1)):
-        run = suite.run("mdd", *options_of(SMALL), *words)
+    for text, *words in (("--storage requires --kernel", "--storage", "disk"), ("--memory requires --storage", "--memory", "1G", "--compress", 0.1),
+                         ("must be memory or disk", "--storage", "tape", "--kernel", "large_g.npy", "--data", "large_d.npy"),
+                         ("--storage disk and --dry-run", "--storage", "disk", "--dry-run", "--kernel", "large_g.npy", "--data", "large_d.npy")):
+        run = suite.run("mdd", *(() if "--kernel" in words else options_of(SMALL)), *words)
         suite.succeeded(run, 2)
         suite.check(text in run.errors, text, run.errors)
 
