@@ -164,16 +164,17 @@ class Mdd {
             .otherwise = std::max(G_.bytes_at_reading, kernel + transform)};
   }
 
-  /// Lets kernels on disks have what memory the inversion leaves, and adds that to its operators'
-  /// (collective over the grid). inversion: what a rank takes for the inversion without the kernel. Throws
-  /// UsageError on all ranks if that leaves too little.
+  /// Lets kernels on disks have what memory the inversion leaves, and adds that to its operators' (collective
+  /// over the grid). inversion: what a rank takes for the inversion without the kernel. Throws UsageError on
+  /// all ranks if that leaves too little.
   void start_series(SolveBytes& bytes, Index inversion) {
     if (!arguments_.on_disk) return;
     constexpr Index texts = Index{8} << 20;
     Communicator& comm = run_.grid()->comm();
     StreamedSeries<C>& series = *G_.series;
     const Range all{0, series.count()};
-    // MPI has copies of what groups sum. Frequencies were read and compressed before.
+    // MPI has copies of what groups sum. Frequencies were read before, and what operators of compressed
+    // ones keep is resident.
     const Index copies = bytes_of<C>(G_.A->domain()) + bytes_of<C>(G_.A->range()),
                 products = arguments_.compress ? 0 : bytes.operators,
                 beside = resident_bytes() + texts + copies + products + inversion;
@@ -390,8 +391,7 @@ Action define_mdd(Options& options) {
       "memory|disk",
       "Where a kernel of spectra is, compressed or not; disk: it is never whole in memory; each rank has on "
       "a disk what has no room in memory, and reads it ahead. Implies --groups, unless --independent is "
-      "given. "
-      "With that a frequency that is solved has all the room [memory]");
+      "given; then a frequency that is solved has all the room [memory]");
   storage->needs(kernel);
   options
       .parsed(

@@ -37,26 +37,24 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   const StreamOptions& options = blocks().options();
   agree(grid, "StreamedSeries::add",
         [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
-  const bool is_first = kept_->products == nullptr || kept_->products->grid != grid;
-  if (is_first) kept_->products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
+  std::shared_ptr<StreamedProducts<T>>& products = kept_->products;
+  if (products == nullptr || products->grid != grid)
+    products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
+  const bool is_first = products.use_count() == 1;
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
-  if (!grid->is_member()) return make_streamed<T>(shape, {}, kept_->products, is_first);
-  return blocks().all_or_none([&] {
-    return make_streamed<T>(shape,
-                            attempt(grid->comm(),
-                                    [&] {
-                                      MadeStreamed<T> made{std::make_shared<BlockInParts<T>>(
-                                          grid->backend(), A.layout(), A.local().rows, A.local().cols,
-                                          options.column_stable, options.memory)};
-                                      MemorySource<T> source(A);
-                                      blocks().append(grid->backend(), made.block,
-                                                      [&](const SeriesBlock::WritePart& write) {
-                                                        made.norm = made.block->store(source, write);
-                                                      });
-                                      return made;
-                                    }),
-                            kept_->products, is_first);
-  });
+  if (!grid->is_member()) return make_streamed<T>(shape, {}, products, is_first);
+  const auto store = [&] {
+    MadeStreamed<T> made{.block = std::make_shared<BlockInParts<T>>(grid->backend(), A.layout(),
+                                                                    A.local().rows, A.local().cols,
+                                                                    options.column_stable, options.memory)};
+    MemorySource<T> source(A);
+    blocks().append(grid->backend(), made.block, [&](const SeriesBlock::WritePart& write) {
+      made.norm = made.block->store(source, write);
+    });
+    return made;
+  };
+  return blocks().all_or_none(
+      [&] { return make_streamed<T>(shape, attempt(grid->comm(), store), products, is_first); });
 }
 
 template <Scalar T>
