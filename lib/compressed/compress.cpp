@@ -300,6 +300,8 @@ template <Scalar T>
 CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options,
                                 StreamedSeries<T>& series) {
   SeriesBlocks& blocks = series.blocks();
+  require<UsageError>(!blocks.options().column_stable,
+                      "compressed matrices are not column-stable, as those of this series are to be");
   return blocks.all_or_none([&] {
     return compress_with<T>(A, options, [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
       const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);

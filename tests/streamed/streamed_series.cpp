@@ -193,6 +193,9 @@ TEST_CASE("A matrix that a series cannot take leaves it as it was, on all ranks"
     }
     CHECK((filled.series.count() == count && filled.series.bytes_on_disk() == bytes));
     CHECK(contains(message_of<Error>([&] { StreamedSeries<T>({.tiles = "tiles"}); }), "cannot stay"));
+    StreamedSeries<T> stable({.scratch = folder.file(""), .column_stable = true});
+    CHECK(contains(message_of<Error>([&] { compress(matrix_on<T>(grid, shapes[0]), {}, stable); }),
+                   "not column-stable"));
     const DistMatrix<T> uncut(grid, {Cut::uncut(4), Cut::uncut(5)});
     CHECK(contains(message_of<Error>([&] { filled.series.add(uncut); }), "needs its matrix as"));
     const StreamedMatrixPtr<T> added = filled.series.add(matrix_on<T>(grid, shapes[0]));

@@ -70,7 +70,7 @@ GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options = {});
 
 /// The same, and writes Ã to the disk of a series. It works as those do that StreamedSeries::add() returns.
-/// Throws also OutputError on all ranks, and UsageError if the grid is on GPUs.
+/// Throws also OutputError on all ranks, and UsageError if the grid is on GPUs or the series column-stable.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options, StreamedSeries<T>& series);
