@@ -100,7 +100,8 @@ class StoredDataset : public Dataset {
     sizes_ = sizes_of(dataset_, name);
     set_shape();
     check_storage(stored);
-    header_.data_offset = H5Tequal(stored.id(), in_memory_.id()) > 0 ? plain_offset() : -1;
+    is_native_ = H5Tequal(stored.id(), in_memory_.id()) > 0;
+    header_.data_offset = is_native_ ? plain_offset() : -1;
     if (H5Pget_layout(properties_.id()) == H5D_CHUNKED) set_chunks();
   }
 
@@ -113,7 +114,99 @@ class StoredDataset : public Dataset {
         ": cannot read elements of this array of ", shape_text(header_.sizes));
   }
 
+  std::vector<Index> chunk_offsets() const override {
+    const h5::Silence silence;
+    require_plain_chunks();
+    std::vector<Index> chunk, counts;
+    Index count = 1;
+    for (std::size_t d = 0; d < sizes_.size(); ++d) {
+      chunk.push_back(chunks_[d].size);
+      counts.push_back((sizes_[d] + chunk[d] - 1) / chunk[d]);
+      count *= counts[d];
+    }
+    Index bytes = size_of(header_.type);
+    for (const Index size : chunk) bytes *= size;
+    const Index file_size = InputFile(name_.file).size();
+    std::vector<Index> offsets;
+    for (const StoredChunk& stored : stored_chunks(chunk, counts, count)) {
+      require<UsageError>(stored.address != HADDR_UNDEF, name_.text,
+                          ": has chunks that were never written; what is there cannot be read in place");
+      require<InputError>(stored.bytes == static_cast<hsize_t>(bytes) && bytes <= file_size &&
+                              stored.address <= static_cast<haddr_t>(file_size - bytes),
+                          name_.text, ": has a chunk of ", stored.bytes, " bytes at byte ", stored.address,
+                          " of the file, which has ", file_size, "; chunks have ", bytes,
+                          " bytes: the file is damaged");
+      offsets.push_back(static_cast<Index>(stored.address));
+    }
+    require<UsageError>(std::ssize(offsets) == count, name_.text, ": has ", offsets.size(), " of its ", count,
+                        " chunks; the others were never written, and cannot be read in place");
+    return offsets;
+  }
+
  private:
+  struct StoredChunk {
+    std::vector<hsize_t> begin{};  ///< the indices of its first element, or of the chunk
+    haddr_t address = HADDR_UNDEF;
+    hsize_t bytes = 0;
+
+    bool operator<(const StoredChunk& other) const { return begin < other.begin; }
+  };
+
+  /// Throws UsageError unless the elements of chunks lie in the named file as in memory.
+  void require_plain_chunks() const {
+    const auto require_plain = [&](bool is_plain, const char* found) {
+      require<UsageError>(is_plain, name_.text, ": ", found, "; that cannot be read in place");
+    };
+    require_plain(H5Pget_layout(properties_.id()) == H5D_CHUNKED, "is in one piece with other data");
+    require_plain(is_native_, "has elements of another format than this processor's");
+    require_plain(name_.slices.empty(), "is a part of a dataset");
+    require_plain(!is_matlab_, "is of MATLAB, with its columns one after the other");
+    require_plain(H5Pget_nfilters(properties_.id()) == 0, "is compressed, or goes through another filter");
+    require_plain(is_in_named_file(), "is a link to another file");
+    const Handle creation(H5Fget_create_plist(file_.id()), H5Pclose);
+    hsize_t user_block = 0;
+    require_plain(creation.is_open() && H5Pget_userblock(creation.id(), &user_block) >= 0 && user_block == 0,
+                  "is in a file with a user block");
+  }
+
+  /// In C order.
+  std::vector<StoredChunk> stored_chunks(const std::vector<Index>& chunk, const std::vector<Index>& counts,
+                                         Index count) const {
+    std::vector<StoredChunk> found;
+#if H5_VERSION_GE(1, 14, 0)
+    static_cast<void>(counts);
+    struct Gathered {
+      std::size_t dimensions;
+      std::vector<StoredChunk>& chunks;
+    } gathered{chunk.size(), found};
+    found.reserve(at(count));
+    const auto gather = [](const hsize_t* begin, unsigned, haddr_t address, hsize_t bytes, void* to) {
+      auto& all = *static_cast<Gathered*>(to);
+      all.chunks.push_back({{begin, begin + all.dimensions}, address, bytes});
+      return H5_ITER_CONT;
+    };
+    h5::checked<InputError>(H5Dchunk_iter(dataset_.id(), H5P_DEFAULT, gather, &gathered), name_.text,
+                            ": cannot find its chunks");
+    std::sort(found.begin(), found.end());
+#else
+    // Each question goes through all chunks.
+    constexpr Index most = 3000;
+    require<UsageError>(count <= most, name_.text, ": has ", count, " chunks, and HDF5 ", hdf5_text(),
+                        " finds no more than ", most, " in a reasonable time; from 1.14 on it does");
+    for (Index number = 0; number < count; ++number) {
+      StoredChunk& next = found.emplace_back();
+      next.begin.resize(chunk.size());
+      for (Index d = std::ssize(chunk) - 1, rest = number; d >= 0; rest /= counts[at(d)], --d)
+        next.begin[at(d)] = static_cast<hsize_t>(rest % counts[at(d)] * chunk[at(d)]);
+      unsigned filters = 0;
+      h5::checked<InputError>(
+          H5Dget_chunk_info_by_coord(dataset_.id(), next.begin.data(), &filters, &next.address, &next.bytes),
+          name_.text, ": cannot find its chunks");
+    }
+#endif
+    return found;
+  }
+
   void check_matlab() {
     is_matlab_ = h5::has_attribute(dataset_.id(), "MATLAB_class");
     header_.fortran_order = is_matlab_;
@@ -156,13 +249,17 @@ class StoredDataset : public Dataset {
                         shape_text(turned(sizes_)), " needs ", wanted, "; the file is damaged");
   }
 
+  /// Whether no link has led to another file.
+  bool is_in_named_file() const {
+    std::string file(name_.file.size() + 2, '\0');
+    const auto length = H5Fget_name(dataset_.id(), file.data(), file.size());
+    return length >= 0 && file.c_str() == name_.file;
+  }
+
   /// The number of bytes before the first element, if the elements lie in the file one after the other.
   Index plain_offset() const {
     const Index elsewhere = -1;
-    // A link may have led to another file.
-    std::string file(name_.file.size() + 2, '\0');
-    const auto length = H5Fget_name(dataset_.id(), file.data(), file.size());
-    if (length < 0 || file.c_str() != name_.file) return elsewhere;
+    if (!is_in_named_file()) return elsewhere;
     if (!name_.slices.empty() || H5Pget_layout(properties_.id()) != H5D_CONTIGUOUS ||
         H5Pget_external_count(properties_.id()) != 0)
       return elsewhere;
@@ -234,7 +331,7 @@ class StoredDataset : public Dataset {
   const ArrayName name_;
   const Handle file_, dataset_, properties_;
   Handle in_memory_;
-  bool is_matlab_ = false;
+  bool is_matlab_ = false, is_native_ = false;
   std::vector<Index> sizes_;    // in the file
   std::vector<Chosen> chosen_;  // of the dimensions as a user sees them
 };

@@ -31,6 +31,10 @@ class Dataset {
   /// InputError.
   virtual void read(const Box& box, void* to, Index stride) const = 0;
 
+  /// Where each chunk begins in the file, in C order of the chunks, if elements lie in them as in memory.
+  /// Throws UsageError, with the reason, if they do not, and InputError.
+  virtual std::vector<Index> chunk_offsets() const = 0;
+
  protected:
   Dataset() = default;
 

@@ -131,6 +131,16 @@ double BlockInParts<T>::store(Source& source, const WritePart& write) const {
   return norm;
 }
 
+template <Scalar T>
+double BlockInParts<T>::norm_of_part(Index part, const std::byte* memory) const {
+  double norm = 0;
+  for_each_piece(part, [&](Index begin, Index bytes) {
+    const MatrixView<const R> tile(reinterpret_cast<const R*>(memory + begin), bytes / Index{sizeof(R)}, 1);
+    norm = std::hypot(norm, norm_of(tile));
+  });
+  return norm;
+}
+
 /// Stores the tiles of these strips and columns, which `part` has.
 template <Scalar T>
 void BlockInParts<T>::store_tiles(MatrixView<const T> part, Range strips, Range cols,

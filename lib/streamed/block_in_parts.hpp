@@ -31,13 +31,13 @@ class BlockInParts final : public SeriesBlock {
     virtual MatrixView<const T> read(Range rows, Range cols) = 0;
   };
 
-  /// memory, strips_asked: as for Slabs.
+  /// memory, strips_asked, in_place: as for Slabs.
   BlockInParts(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols, bool column_stable,
-               Index memory, Index strips_asked = 0)
+               Index memory, Index strips_asked = 0, bool in_place = false)
       : backend_(std::move(backend)),
         layout_(std::move(layout)),
         order_(rows, cols, *kernel_choice().set),
-        slabs_(order_, memory, strips_asked),
+        slabs_(order_, memory, strips_asked, in_place),
         column_stable_(column_stable) {}
 
   const TileOrder<T>& tiles() const { return order_; }
@@ -57,6 +57,8 @@ class BlockInParts final : public SeriesBlock {
 
   /// Hands the tiles to write(), and returns ‖block‖_F. Throws what they throw.
   double store(Source& source, const WritePart& write) const;
+  /// ‖part‖_F.
+  double norm_of_part(Index part, const std::byte* memory) const;
 
   /// Y ← α op(A) X + β Y. If the disk fails, Y is meaningless, and the FailureScope of the caller keeps an
   /// InputError.

@@ -7,26 +7,28 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "streamed/tile_file.hpp"
+#include "streamed/read_ahead.hpp"
 
 namespace gridlops {
 
 /// Where the parts of a rank's block are. Some stay in memory. They are spread evenly over the block, so that
-/// a disk is busy while products compute with them; the others are in a file, one after the other, and pass
-/// through the slots of a ring.
+/// a disk is busy while products compute with them; the others are in a file and pass through the slots of a
+/// ring.
 struct PartPlan {
   std::vector<Index> bytes{};  ///< of each part
   std::vector<char> stays{};   ///< in memory
   Index slots = 0;
-  Index slot_bytes = 0;  ///< a multiple of TileFile::block
+  Index slot_bytes = 0;    ///< a multiple of TileFile::block
+  Index staging_each = 0;  ///< of a thread that reads, a multiple of TileFile::block
 
   PartPlan() = default;
   /// All in memory.
   explicit PartPlan(std::vector<Index> bytes_of_parts)
       : bytes(std::move(bytes_of_parts)), stays(bytes.size(), 1) {}
   /// `memory` bytes in memory, with a ring of this many slots, or as few more as that takes.
-  PartPlan(std::vector<Index> bytes_of_parts, Index slots_of_ring, Index memory)
+  PartPlan(std::vector<Index> bytes_of_parts, Index slots_of_ring, Index memory, Index staging = 0)
       : PartPlan(std::move(bytes_of_parts)) {
+    staging_each = staging;
     const auto not_empty = std::ssize(bytes) - std::count(bytes.begin(), bytes.end(), Index{0});
     if (slots_of_ring >= not_empty || bytes_in_memory() <= memory) return;
     slots = slots_of_ring;
@@ -55,9 +57,11 @@ struct PartPlan {
   Index file_bytes(Index part) const {
     return (bytes[at(part)] + TileFile::block - 1) / TileFile::block * TileFile::block;
   }
-  /// With what aligns the ring.
+  Index staging_bytes() const { return ReadAhead::threads * staging_each; }
+  /// With what aligns the ring and the staging.
   Index bytes_in_memory() const {
-    Index sum = slots > 0 ? TileFile::block + slots * slot_bytes : 0;
+    const Index aligned = slots * slot_bytes + staging_bytes();
+    Index sum = aligned > 0 ? TileFile::block + aligned : 0;
     for (Index part = 0; part < count(); ++part) sum += is_resident(part) ? bytes[at(part)] : 0;
     return sum;
   }

@@ -14,24 +14,22 @@ namespace gridlops {
 
 namespace {
 
-/// With so many requests of this length at a time, products read at a disk's rate: docs/performance-notes.md.
-constexpr Index piece_bytes = Index{4} << 20;
-constexpr int threads = 4;
-
 /// Whoever waits for so long says so, and again after twice as long.
 constexpr std::chrono::seconds first_patience{10};
 
 }  // namespace
 
-ReadAhead::ReadAhead(const TileFile& file, Ring ring, std::vector<Pass> passes,
+ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> passes,
                      std::function<void(Index, const std::byte*)> check)
-    : file_(file),
+    : source_(source),
       ring_(ring),
       passes_(std::move(passes)),
       check_(std::move(check)),
       slots_(static_cast<std::size_t>(ring_.slots)) {
   read_from(0, 0);
-  for (int k = 0; k < threads; ++k) threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
+  for (int k = 0; k < threads; ++k)
+    threads_.emplace_back([this, staging = ring_.staging + k * ring_.staging_each](
+                              const std::stop_token& stop) { run(stop, staging); });
 }
 
 ReadAhead::~ReadAhead() {
@@ -51,13 +49,12 @@ void ReadAhead::read_from(Index pass, Index k) {
   }
 }
 
-void ReadAhead::run(const std::stop_token& stop) {
+void ReadAhead::run(const std::stop_token& stop, std::byte* staging) {
   std::unique_lock lock(mutex_);
   const auto has_work = [this] { return has_next_ && !is_held_ && next_ < oldest_ + ring_.slots; };
   while (changed_.wait(lock, stop, has_work) && !stop.stop_requested()) {
     const Index turn = next_, piece = next_piece_++;
-    const Part part = passes_[at(next_pass_)].parts[at(next_part_)];
-    const Index pieces = (part.bytes + piece_bytes - 1) / piece_bytes;
+    const Index part = passes_[at(next_pass_)].parts[at(next_part_)], pieces = source_.pieces(part);
     Slot& slot = slot_of(turn);
     if (piece == 0) slot = {pieces, {}};
     if (piece + 1 == pieces) {
@@ -66,7 +63,7 @@ void ReadAhead::run(const std::stop_token& stop) {
     }
     ++in_flight_;
     lock.unlock();
-    const Index begin = piece * piece_bytes, bytes = std::min(piece_bytes, part.bytes - begin);
+    Index bytes = 0;
     std::exception_ptr failure;
     const auto attempt = [&](auto&& step) {
       try {
@@ -75,12 +72,12 @@ void ReadAhead::run(const std::stop_token& stop) {
         failure = std::current_exception();
       }
     };
-    attempt([&] { file_.read(memory_of(turn) + begin, bytes, part.offset + begin); });
+    attempt([&] { bytes = source_.read(part, piece, memory_of(turn), staging); });
     lock.lock();
     if (failure && !slot.failure) slot.failure = failure;
     if (slot.left == 1 && !slot.failure) {  // all other pieces are there
       lock.unlock();
-      attempt([&] { check_(part.number, memory_of(turn)); });
+      attempt([&] { check_(part, memory_of(turn)); });
       lock.lock();
       slot.failure = failure;
     }
@@ -122,11 +119,11 @@ const std::byte* ReadAhead::get(Index k) {
     const auto waited = [begin] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin);
     };
-    const Index bytes = passes_[at(pass_)].parts[at(k)].bytes;
+    const Index bytes = source_.bytes(passes_[at(pass_)].parts[at(k)]);
     for (auto patience = first_patience; !changed_.wait_for(lock, patience, is_there); patience *= 2) {
       lock.unlock();
       report(message("has waited ", static_cast<Index>(waited().count()), " s for ", bytes,
-                     " bytes of A from ", file_.place(), "; is that disk slow, or gone?"));
+                     " bytes of A from ", source_.place(), "; is that disk slow, or gone?"));
       lock.lock();
     }
     seconds_waited_ += waited().count();

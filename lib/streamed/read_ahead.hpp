@@ -12,33 +12,32 @@
 
 #include "base/numbers.hpp"
 #include "gridlops/base/types.hpp"
-#include "streamed/tile_file.hpp"
+#include "streamed/part_source.hpp"
 
 namespace gridlops {
 
-/// Reads the parts of a file ahead of their use: in threads of its own, in the order of the passes over them,
-/// into a ring of slots. One thread uses them.
+/// Reads parts ahead of their use: in threads of its own, in the order of the passes over them, into a ring
+/// of slots. One thread uses them.
 class ReadAhead {
  public:
-  /// A part that is read as a whole. Where it begins in the file, and its length, are multiples of
-  /// TileFile::block.
-  struct Part {
-    Index number = 0, offset = 0, bytes = 0;
-  };
-  /// The parts that are used one after the other, and the pass for which is read ahead when all are read.
+  /// The numbers of the parts that are used one after the other, and the pass for which is read ahead when
+  /// all are read.
   struct Pass {
-    std::vector<Part> parts{};
+    std::vector<Index> parts{};
     Index next = 0;
   };
   struct Ring {
-    std::byte* memory = nullptr;  ///< aligned to TileFile::block
-    Index slots = 0;              ///< at least 2
-    Index slot_bytes = 0;         ///< of the longest part, a multiple of TileFile::block
+    std::byte* memory = nullptr;   ///< aligned to TileFile::block
+    Index slots = 0;               ///< at least 2
+    Index slot_bytes = 0;          ///< of the longest part, a multiple of TileFile::block
+    std::byte* staging = nullptr;  ///< of all threads, if the source takes some
+    Index staging_each = 0;        ///< of a thread, a multiple of TileFile::block
   };
+  static constexpr int threads = 4;
 
-  /// The file and the memory must outlive it. `check` is called, in some thread, with each part that has been
-  /// read, and may throw. Reads for the first pass at once.
-  ReadAhead(const TileFile& file, Ring ring, std::vector<Pass> passes,
+  /// The source and the memory must outlive it. `check` is called, in some thread, with each part that has
+  /// been read, and may throw. Reads for the first pass at once.
+  ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> passes,
             std::function<void(Index number, const std::byte*)> check);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
@@ -63,12 +62,12 @@ class ReadAhead {
     std::exception_ptr failure{};
   };
 
-  void run(const std::stop_token& stop);
+  void run(const std::stop_token& stop, std::byte* staging);
   void read_from(Index pass, Index k);
   Slot& slot_of(Index turn) { return slots_[at(turn % ring_.slots)]; }
   std::byte* memory_of(Index turn) const { return ring_.memory + turn % ring_.slots * ring_.slot_bytes; }
 
-  const TileFile& file_;
+  const PartSource& source_;
   const Ring ring_;
   const std::vector<Pass> passes_;
   const std::function<void(Index, const std::byte*)> check_;

@@ -18,9 +18,11 @@ struct Slabs {
   Index together = 1;     ///< slabs that a product uses at a time, at most
   PartPlan parts{};
 
-  /// For a block of which `memory` bytes are to be in memory. strips_asked: in a slab; 0: chosen.
+  /// For a block of which `memory` bytes are to be in memory. strips_asked: in a slab; 0: chosen. in_place:
+  /// it is read from a file of a user's, whose order is another.
   template <Scalar T>
-  Slabs(const TileOrder<T>& order, Index memory, Index strips_asked = 0) : strips(order.strips()) {
+  Slabs(const TileOrder<T>& order, Index memory, Index strips_asked = 0, bool in_place = false)
+      : strips(order.strips()) {
     if (order.rows() == 0 || order.cols() == 0) {
       strips = 0;
       return;
@@ -39,7 +41,9 @@ struct Slabs {
                 rows_each = order.strip_rows(0).size * strips_each;
     const Index behind = (rows_behind + rows_each - 1) / std::max<Index>(rows_each, 1);
     together = std::min(behind + 1, count);
-    parts = PartPlan(std::vector<Index>(at(count), bytes_each), together + PartPlan::ahead, memory);
+    // What a piece reads may begin and end within a block of the file.
+    const Index staging = in_place ? std::min(PartSource::piece_bytes, bytes_each) + 2 * block : 0;
+    parts = PartPlan(std::vector<Index>(at(count), bytes_each), together + PartPlan::ahead, memory, staging);
   }
 
   Index count() const { return parts.count(); }

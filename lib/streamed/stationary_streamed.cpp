@@ -110,6 +110,7 @@ void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatri
   const ProcessGrid& grid = *A.grid();
   describe_matrix(agreement, "the matrix", A);
   check_options(agreement, grid, options);
+  require<UsageError>(!options.in_place, "only a matrix in a file is read in place");
   const Layout needed = matrix_layout(Algorithm::stationary_a, grid, A.rows(), A.cols());
   require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                       caller, " needs its matrix as ", needed.describe(), ", not as ", A.layout().describe());

@@ -26,13 +26,14 @@ StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::v
       memory_(backend_, plan_.bytes_in_memory()),
       hashes_(plan_.bytes.size()),
       is_checked_(plan_.bytes.size()) {
-  ring_ = residents_ = memory_.data();
-  if (plan_.slots > 0) {
+  ring_ = memory_.data();
+  if (plan_.slots > 0 || plan_.staging_each > 0) {
     const auto address = reinterpret_cast<std::uintptr_t>(ring_);
     constexpr auto block = static_cast<std::uintptr_t>(TileFile::block);
     ring_ += (block - address % block) % block;
-    residents_ = ring_ + plan_.slots * plan_.slot_bytes;
   }
+  staging_ = ring_ + plan_.slots * plan_.slot_bytes;
+  residents_ = staging_ + plan_.staging_bytes();
   Index next = 0;
   for (Index part = 0; part < plan_.count(); ++part) {
     places_.push_back(next);
@@ -84,26 +85,69 @@ void StoredParts::finish() {
 
 void StoredParts::start_reading() {
   if (plan_.slots == 0) return;
+  std::vector<FileParts::Part> in_file;
+  for (Index part = 0; part < plan_.count(); ++part)
+    in_file.push_back({places_in_file_[at(part)], plan_.file_bytes(part)});
+  source_ = std::make_unique<FileParts>(file_, std::move(in_file));
+  read_ahead();
+}
+
+void StoredParts::read_ahead() {
   std::vector<ReadAhead::Pass> reads;
   for (const Order& pass : passes_) {
     ReadAhead::Pass& read = reads.emplace_back();
     read.next = pass.next;
     for (const Index part : pass.parts)
-      if (!plan_.is_resident(part))
-        read.parts.push_back({part, places_in_file_[at(part)], plan_.file_bytes(part)});
+      if (!plan_.is_resident(part)) read.parts.push_back(part);
   }
-  reader_ = std::make_unique<ReadAhead>(*file_, ReadAhead::Ring{ring_, plan_.slots, plan_.slot_bytes},
-                                        std::move(reads),
-                                        [this](Index part, const std::byte* memory) { check(part, memory); });
+  reader_ = std::make_unique<ReadAhead>(
+      *source_, ReadAhead::Ring{ring_, plan_.slots, plan_.slot_bytes, staging_, plan_.staging_each},
+      std::move(reads), [this](Index part, const std::byte* memory) { check(part, memory); });
+}
+
+void StoredParts::take_from(std::unique_ptr<const PartSource> source,
+                            const std::function<void(Index part, const std::byte* memory)>& visit) {
+  source_ = std::move(source);
+  is_in_place_ = true;
+  const auto take = [&](Index part, const std::byte* memory) {
+    hashes_[at(part)] = hash_of(part, memory);
+    is_checked_[at(part)] = true;
+    visit(part, memory);
+  };
+  for (Index part = 0; part < plan_.count(); ++part) {
+    if (!plan_.is_resident(part)) continue;
+    for (Index piece = 0; piece < source_->pieces(part); ++piece) {
+      keep_alive();
+      const AtWork at_work;
+      residents_read_ += source_->read(part, piece, resident(part), staging_);
+    }
+    take(part, resident(part));
+  }
+  if (plan_.slots == 0) return;
+  read_ahead();
+  const Pass pass(*this, 0);
+  for (Index k = 0; k < plan_.count(); ++k) {
+    const Index part = passes_[0].parts[at(k)];
+    if (!plan_.is_resident(part)) take(part, pass.get(k));
+    pass.release_before(k + 1);
+  }
+}
+
+std::uint64_t StoredParts::hash_of(Index part, const std::byte* memory) const {
+  std::uint64_t hash = 0;
+  pieces_(part, [&](Index begin, Index bytes) { hash += hash_of(begin, memory + begin, bytes); });
+  return hash;
 }
 
 void StoredParts::check(Index part, const std::byte* memory) {
-  if (is_checked_[at(part)] && !checks_all_) return;
-  std::uint64_t hash = 0;
-  pieces_(part, [&](Index begin, Index bytes) { hash += hash_of(begin, memory + begin, bytes); });
-  if (hash != hashes_[at(part)])
-    throw InputError(message(file_->place(), ": ", plan_.bytes[at(part)],
-                             " bytes of A are not those that were written there"));
+  // take_from() has yet to see the parts of a user's file.
+  const bool is_known = is_checked_[at(part)];
+  const bool is_to_be_compared = is_in_place_ ? is_known : !is_known || checks_all_;
+  if (!is_to_be_compared) return;
+  if (hash_of(part, memory) != hashes_[at(part)])
+    throw InputError(message(is_in_place_ ? source_->place() : file_->place(), ": ", plan_.bytes[at(part)],
+                             " bytes of A are not those that were ",
+                             is_in_place_ ? "read there before; has the file changed?" : "written there"));
   is_checked_[at(part)] = true;
 }
 

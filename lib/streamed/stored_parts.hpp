@@ -16,9 +16,9 @@
 namespace gridlops {
 
 /// The parts of a rank's block, in memory and in a file as a plan says. They are written once, in pieces and
-/// in any order, and then used in passes. A hash of each part that is read, the sum of its pieces', is
-/// compared when it is first read, and with GRIDLOPS_CHECK=all each time. What throws does so on this rank
-/// alone.
+/// in any order, or taken from a file of the user's, and then used in passes. A hash of each part that is
+/// read, the sum of its pieces', is compared when it is first read, and with GRIDLOPS_CHECK=all, or where the
+/// file is the user's, each time. What throws does so on this rank alone.
 class StoredParts {
  public:
   using UsePiece = std::function<void(Index begin, Index bytes)>;
@@ -47,6 +47,10 @@ class StoredParts {
   void keep_file() { file_->keep(); }
   /// Reads ahead from now on, for the first pass. Call it before the first one, where not all is in memory.
   void start_reading();
+  /// Takes all parts from where the source has them, instead of writing them, and then reads ahead. Calls
+  /// visit(part, memory) for each, once. Throws InputError.
+  void take_from(std::unique_ptr<const PartSource> source,
+                 const std::function<void(Index part, const std::byte* memory)>& visit);
 
   /// The hash of a piece; that of a part is the sum.
   static std::uint64_t hash_of(Index begin, const std::byte* piece, Index bytes);
@@ -77,7 +81,9 @@ class StoredParts {
  private:
   bool is_in_file(Index part) const { return file_ && (has_all_ || !plan_.is_resident(part)); }
   std::byte* resident(Index part) const { return residents_ + places_[at(part)]; }
+  std::uint64_t hash_of(Index part, const std::byte* memory) const;
   void check(Index part, const std::byte* memory);
+  void read_ahead();
 
   const std::shared_ptr<Backend> backend_;
   const PartPlan plan_;
@@ -85,9 +91,10 @@ class StoredParts {
   const Pieces pieces_;
   std::vector<std::vector<Index>> read_before_;  // of each pass: how many of the parts before are read
   Buffer<std::byte> memory_;                     // of the ring, and of resident parts
-  std::byte *ring_ = nullptr, *residents_ = nullptr;
+  std::byte *ring_ = nullptr, *staging_ = nullptr, *residents_ = nullptr;
   std::shared_ptr<TileFile> file_;
-  bool has_all_ = false;
+  std::unique_ptr<const PartSource> source_;  // of what is read ahead
+  bool has_all_ = false, is_in_place_ = false;
   std::vector<Index> places_, places_in_file_;  // where parts begin among the residents, and in the file
   std::vector<std::uint64_t> hashes_;
   std::vector<std::atomic<bool>> is_checked_;  // the ring may have a part twice

@@ -2,13 +2,17 @@
 #include "streamed/streamed_block.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
+#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "streamed/matrix_in_place.hpp"
 #include "streamed/tile_record.hpp"
 
 namespace gridlops {
@@ -19,7 +23,7 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
     : backend_(std::move(backend)), kept_(of.empty() ? "" : options.tiles) {
   const auto cut = [&](Index strips_asked) {
     return std::make_shared<BlockInParts<T>>(backend_, layout, rows, cols, options.column_stable,
-                                             options.memory, strips_asked);
+                                             options.memory, strips_asked, options.in_place);
   };
   const auto chosen = cut(0);
   const TileOrder<T>& tiles = chosen->tiles();
@@ -41,7 +45,7 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
   parts_ = take_parts(backend_, block_->parts(), {block_.get()});
   const Index bytes = parts_->bytes_in_file(stays());
   if (block_->parts().count() == 0) start();
-  if (bytes == 0) return;
+  if (bytes == 0 || options.in_place) return;
   parts_->put_in(std::make_shared<TileFile>(stays() ? TileFile::for_good(kept_ + ".tiles", bytes)
                                                     : TileFile::nameless(options.scratch, bytes)),
                  stays());
@@ -82,6 +86,18 @@ void StreamedBlock<T>::store(Source& source) {
     write_record(kept_ + ".json", {of_, block_->slabs().strips_each, norm_, parts_->hashes()});
   }
   start();
+}
+
+template <Scalar T>
+void StreamedBlock<T>::read_in_place(MatrixBoxes boxes, Range rows, Range cols) {
+  const TraceRegion region("read in place");
+  parts_->take_from(
+      std::make_unique<MatrixInPlace<T>>(std::move(boxes), rows, cols, block_->tiles(), block_->slabs()),
+      [this](Index part, const std::byte* memory) {
+        const AtWork at_work;
+        norm_ = std::hypot(norm_, block_->norm_of_part(part, memory));
+      });
+  use_parts(parts_, {block_.get()});
 }
 
 template <Scalar T>

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "io/matrix_boxes.hpp"
 #include "streamed/block_in_parts.hpp"
 
 namespace gridlops {
@@ -22,6 +23,9 @@ class StreamedBlock {
   bool is_stored() const { return is_stored_; }
   /// Stores the block. Throws, on this rank alone, also what the source throws.
   void store(Source& source);
+  /// Instead, where options.in_place says so: reads it where the boxes are, rows × cols of their matrix, each
+  /// time. Throws InputError on this rank alone.
+  void read_in_place(MatrixBoxes boxes, Range rows, Range cols);
 
   /// ‖block‖_F.
   double norm() const { return norm_; }

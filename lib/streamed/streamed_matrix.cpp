@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,12 +15,13 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/base/random.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "io/matrix_boxes.hpp"
 #include "io/matrix_reader.hpp"
+#include "streamed/matrix_in_place.hpp"
 #include "streamed/stationary_streamed.hpp"
 #include "streamed/streamed_block.hpp"
 
@@ -62,10 +60,11 @@ std::string text_of_file(const std::string& name, const MatrixHeader& header) {
                  " ", name_of(header.type));
 }
 
-/// of: what the blocks of all ranks are made of, for tiles that stay.
-template <Scalar T, class OpenSource>
+/// Calls fill(block, rows, cols) on ranks with elements, unless their tiles had stayed. of: what the blocks
+/// of all ranks are made of, for tiles that stay.
+template <Scalar T, class Fill>
 StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                               StreamOptions options, const std::string& of, OpenSource&& open_source) {
+                               StreamOptions options, const std::string& of, Fill&& fill) {
   const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
   const auto products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
   if (!grid->is_member()) return make_streamed<T>(shape, {}, products);
@@ -81,9 +80,7 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
   auto block = attempt(grid->comm(), [&] {
     auto made =
         std::make_unique<StreamedBlock<T>>(grid->backend(), layout, rows.size, cols.size, options, of_block);
-    if (made->is_stored() || rows.size == 0 || cols.size == 0) return made;
-    const std::unique_ptr<typename StreamedBlock<T>::Source> source = open_source(rows, cols);
-    made->store(*source);
+    if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);
     return made;
   });
   return make_streamed<T>(shape, {block->block(), block->parts(), block->norm()}, products);
@@ -98,12 +95,17 @@ StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& gri
   agree(grid, "stream_matrix", [&](Agreement& agreement) {
     agreement.on("the file", name).on("the rows", header.rows).on("the columns", header.cols);
     check_options(agreement, *grid, options);
+    agreement.on("in place", options.in_place ? "yes" : "no");
+    require<UsageError>(!options.in_place || options.tiles.empty(),
+                        "a matrix that is read in place has no tiles that could stay in ", options.tiles);
   });
   const std::string of = options.tiles.empty() || !grid->is_member()
                              ? std::string()
                              : attempt(grid->comm(), [&] { return text_of_file(name, header); });
-  return stream_on<T>(grid, layout, options, of, [&](Range rows, Range cols) {
-    return std::make_unique<FileSource<T>>(name, header, rows.begin, cols.begin);
+  return stream_on<T>(grid, layout, options, of, [&](StreamedBlock<T>& block, Range rows, Range cols) {
+    if (options.in_place) return block.read_in_place(boxes_of(name, header, scalar_type_of<T>), rows, cols);
+    FileSource<T> source(name, header, rows.begin, cols.begin);
+    block.store(source);
   });
 }
 
@@ -112,71 +114,40 @@ StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOpti
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
   agree(grid, "stream_matrix",
         [&](Agreement& agreement) { check_matrix("stream_matrix", agreement, A, options); });
-  return stream_on<T>(grid, A.layout(), options, "",
-                      [&](Range, Range) { return std::make_unique<MemorySource<T>>(A); });
+  return stream_on<T>(grid, A.layout(), options, "", [&](StreamedBlock<T>& block, Range, Range) {
+    MemorySource<T> source(A);
+    block.store(source);
+  });
 }
 
-DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes, Index memory_allowed) {
-  constexpr Index slots = PartPlan::least_slots, least = PartPlan::least_bytes;
-  const Index of_rank = bytes / comm.size();
-  const Index wanted = std::min(PartPlan::good_bytes(0, memory_allowed), of_rank / (slots + 1));
-  const Index slab = std::max(wanted / least, Index{1}) * least;
-  const Index slabs = std::max<Index>(of_rank / slab, slots + 1);
-  Buffer<std::byte> memory;  // as products have it: a disk fills large pages faster
-  std::unique_ptr<TileFile> file;
-  std::unique_ptr<ReadAhead> reader;
-  const auto aligned = [&] {
-    void* first = memory.data();
-    auto room = static_cast<std::size_t>(memory.size());
-    return static_cast<std::byte*>(std::align(std::size_t{TileFile::block}, at(slab), first, room));
-  };
+Index in_place_run(Communicator& comm, const std::string& name, const MatrixHeader& header, GridShape grid) {
+  std::array<Index, 1> shortest{0};
   attempt(comm, [&] {
-    memory = Buffer<std::byte>(make_host_backend(), slab * slots + TileFile::block);
-    // What no disk compresses.
-    for (Index k = 0; k < slab; k += Index{sizeof(double)}) {
-      const double value = counter_random<double>(1, k, comm.rank());
-      std::memcpy(aligned() + k, &value, sizeof value);
-    }
-    file = std::make_unique<TileFile>(TileFile::nameless(scratch, slabs * slab));
-    for (Index k = 0; k < slabs; ++k) {
-      keep_alive();
-      file->write(aligned(), slab, k * slab);
-    }
-    file->finish();
-  });
-  attempt(comm, [&] {
-    ReadAhead::Pass pass;
-    for (Index k = 0; k < slabs; ++k) pass.parts.push_back({k, k * slab, slab});
-    reader = std::make_unique<ReadAhead>(*file, ReadAhead::Ring{aligned(), slots, slab},
-                                         std::vector<ReadAhead::Pass>{pass}, [](Index, const std::byte*) {});
-  });
-  // The best of some passes, because a disturbed pass shows no limit, and the first follows what was written.
-  constexpr int passes = 4;
-  std::array<double, 1> seconds{std::numeric_limits<double>::infinity()};
-  for (int pass = 0; pass < passes; ++pass) {
-    std::array<double, 1> of_pass{};
-    attempt(comm, [&] {
-      const auto begin = std::chrono::steady_clock::now();
-      reader->begin_pass(0);
-      for (Index k = 0; k < slabs; ++k) {
-        reader->get(k);
-        reader->release_before(k + 1);
-        keep_alive();
+    if (comm.rank() != 0 || header.rows == 0 || header.cols == 0) return;
+    try {
+      const MatrixBoxes boxes = boxes_of(name, header, header.type);
+      const Index rows = with_scalar_type(header.type, []<Scalar T>() {
+        return TileOrder<T>(1, 1, *kernel_choice().set).height() / parts<T>;
+      });
+      for (int col = 0; col < grid.cols; ++col) {
+        const Range cols = balanced_part(header.cols, grid.cols, col);
+        if (cols.size == 0) continue;
+        const Index run = bytes_of_run(boxes, cols, rows, size_of(header.type));
+        shortest[0] = col == 0 ? run : std::min(shortest[0], run);
       }
-      of_pass[0] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    });
-    comm.all_reduce(of_pass, ReduceOp::max);
-    seconds[0] = std::min(seconds[0], of_pass[0]);
-  }
-  return {static_cast<double>(slabs * slab) * comm.size() / seconds[0]};
+    } catch (const UsageError&) {  // they lie otherwise
+    }
+  });
+  comm.broadcast(shortest, 0);
+  return shortest[0];
 }
 
 template <Scalar T>
 StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape grid, int row, int col,
-                             Index memory) {
+                             Index memory, bool in_place) {
   const Index block_cols = balanced_part(cols, grid.cols, col).size;
   const TileOrder<T> order(balanced_part(rows, grid.rows, row).size, block_cols, *kernel_choice().set);
-  const Slabs slabs(order, memory);
+  const Slabs slabs(order, memory, 0, in_place);
   return {slabs.parts.bytes_in_memory(), slabs.parts.bytes_on_disk(),
           streamed_workspace_bytes(order, columns)};
 }
@@ -186,7 +157,7 @@ StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape gr
   template StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>&, const std::string&, \
                                               const MatrixHeader&, const StreamOptions&);                    \
   template StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>&, const StreamOptions&);              \
-  template StreamedSizes streamed_sizes<T>(Index, Index, Index, GridShape, int, int, Index);
+  template StreamedSizes streamed_sizes<T>(Index, Index, Index, GridShape, int, int, Index, bool);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -107,6 +107,13 @@ std::optional<TileFile> TileFile::of_name(const std::string& path, Index bytes) 
   return TileFile(path, std::move(descriptor));
 }
 
+TileFile TileFile::to_read(const std::string& path) {
+  FileDescriptor descriptor(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
+  require<InputError>(descriptor.number() >= 0, path, ": cannot read the file: ", reason());
+  return TileFile(path, std::move(descriptor));
+}
+
 void TileFile::write(const void* from, Index bytes, Index offset) {
   for (Index done = 0; done < bytes;) {
     const auto moved = uninterrupted([&] {
@@ -128,9 +135,9 @@ void TileFile::finish() {
   static_cast<void>(::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_DONTNEED));
 }
 
-void TileFile::read(void* to, Index bytes, Index offset) const {
+void TileFile::read(void* to, Index bytes, Index offset, Index needed) const {
   int descriptor = for_reads_.number() >= 0 ? for_reads_.number() : file_.number();
-  for (Index done = 0; done < bytes;) {
+  for (Index done = 0; done < needed;) {
     const auto moved = uninterrupted([&] {
       return ::pread(descriptor, static_cast<char*>(to) + done, static_cast<std::size_t>(bytes - done),
                      offset + done);
@@ -141,7 +148,7 @@ void TileFile::read(void* to, Index bytes, Index offset) const {
       continue;
     }
     if (moved <= 0)
-      throw InputError(message(place_, ": cannot read ", bytes - done, " bytes of A at byte ", offset + done,
+      throw InputError(message(place_, ": cannot read ", needed - done, " bytes of A at byte ", offset + done,
                                " of a file: ", moved == 0 ? "the file ends there" : reason()));
     done += moved;
   }

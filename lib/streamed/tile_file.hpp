@@ -9,7 +9,7 @@
 
 namespace gridlops {
 
-/// A file with tiles of A, which one rank writes and then reads.
+/// A file with tiles of A, which one rank writes and then reads, or with A as a user has it.
 class TileFile {
  public:
   /// Where reads begin in the file and in memory, and their length, are multiples of this.
@@ -23,6 +23,8 @@ class TileFile {
   static TileFile for_good(const std::string& path, Index bytes);
   /// The file of this name; nothing unless there is one of so many bytes.
   static std::optional<TileFile> of_name(const std::string& path, Index bytes);
+  /// A file of the user's, which is only read. Throws InputError.
+  static TileFile to_read(const std::string& path);
 
   /// Where it is, for messages.
   const std::string& place() const { return place_; }
@@ -35,8 +37,10 @@ class TileFile {
   void finish();
   /// Gives the file of for_good() its name, in place of another. It is finished.
   void keep() { unnamed_->take_name(); }
-  /// Reads past the system's cache, if the file system can. Any thread may call it. Throws InputError.
-  void read(void* to, Index bytes, Index offset) const;
+  /// Reads past the system's cache, if the file system can. Any thread may call it. Throws InputError, unless
+  /// the file ends after the first `needed` bytes.
+  void read(void* to, Index bytes, Index offset, Index needed) const;
+  void read(void* to, Index bytes, Index offset) const { read(to, bytes, offset, bytes); }
 
  private:
   TileFile(std::string place, FileDescriptor descriptor);

@@ -23,6 +23,10 @@ struct StreamOptions {
   /// same file on the same grid. They are made anew if the file has another length or time of change, or if
   /// this rank's processor has other tiles. Empty: tiles are gone with the operator.
   std::string tiles{};
+  /// For a matrix in a file: no tiles are made. Each time, threads read A where it is and put it into tiles.
+  /// That keeps pace with a disk where rows, or chunks, are long: see in_place_run(). The file is to stay as
+  /// it is; a product with other elements than the first ones throws InputError.
+  bool in_place = false;
 };
 
 /// How the block of a rank is stored, in bytes.
@@ -36,7 +40,13 @@ struct StreamedSizes {
 /// of T, for products with so many columns at a time. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape grid, int row,
-                                             int col, Index memory);
+                                             int col, Index memory, bool in_place = false);
+
+/// How many bytes of the matrix in a file lie together there as ranks of a grid of this shape would read them
+/// in place (StreamOptions::in_place): the average of the rank with the shortest. 0 if its elements cannot be
+/// read in place as they are. Collective over comm, whose rank 0 looks. Throws InputError on all ranks.
+GRIDLOPS_EXPORT Index in_place_run(Communicator& comm, const std::string& name, const MatrixHeader& header,
+                                   GridShape grid);
 
 /// What the disks of all ranks deliver together, if they read so many bytes of a file in this directory (see
 /// StreamOptions), all at once and as products do with this memory (collective over comm). Writes them
@@ -45,6 +55,10 @@ struct DiskRate {
   double bytes_per_second = 0;
 };
 GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes,
+                                      Index memory = Index{256} << 20);
+/// The same for a file that is there. Each rank reads a part of it. Throws InputError and OutOfMemory on all
+/// ranks.
+GRIDLOPS_EXPORT DiskRate measure_file(Communicator& comm, const std::string& path, Index bytes,
                                       Index memory = Index{256} << 20);
 
 /// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
@@ -75,7 +89,8 @@ using StreamedMatrixPtr = std::shared_ptr<const StreamedMatrix<T>>;
 
 /// The matrix in a file, whose header is `header`, on a grid in host memory (collective over the grid). No
 /// rank ever holds its block: it reads a few rows at a time, or columns if the file is in Fortran order,
-/// once. Throws, on all ranks, UsageError if the grid is on GPUs or the options differ; InputError if the
+/// once, or in place again and again. Throws, on all ranks, UsageError if the grid is on GPUs, the options
+/// differ, or the elements cannot be read in place as they are; InputError if the
 /// file cannot be read; OutputError if the scratch directory cannot take A; ShapeError if T cannot hold its
 /// elements; OutOfMemory.
 template <Scalar T>
