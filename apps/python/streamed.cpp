@@ -9,12 +9,13 @@ namespace gridlops::python {
 namespace {
 
 using GridPtr = std::shared_ptr<ProcessGrid>;
-/// The scratch directory, the memory, whether columns are stable, and the directory of tiles that stay.
-using Asked = std::tuple<std::string, Index, bool, std::string>;
+/// The scratch directory, the memory, whether columns are stable, the directory of tiles that stay, and
+/// whether the file is read in place.
+using Asked = std::tuple<std::string, Index, bool, std::string, bool>;
 
 StreamOptions options_of(const Asked& asked) {
-  const auto& [scratch, memory, column_stable, tiles] = asked;
-  return {scratch, memory, column_stable, tiles};
+  const auto& [scratch, memory, column_stable, tiles, in_place] = asked;
+  return {scratch, memory, column_stable, tiles, in_place};
 }
 
 /// The operator that make() returns, and what it has read on this rank: bytes, and seconds that it waited.

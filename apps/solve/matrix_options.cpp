@@ -60,12 +60,13 @@ class SolveCommand {
     options.choice("--storage", arguments_.storage, storages(),
                    "block, stationary-a: how A is stored; packed: in the order in which products read it; "
                    "disk: the same, "
-                   "and on disks what has no room in memory [auto]");
+                   "and on disks, or in its file, what has no room in memory [auto]");
     options.parsed(
         "--memory", [this](const std::string& text) { arguments_.memory = size_number(text, 1); }, "BYTES",
         "The most memory of a rank, such as 4G [what the machine and its control groups leave]");
     options.text("--scratch", arguments_.scratch, "DIR",
-                 "Where --storage disk puts A, which is gone when the run ends [$TMPDIR, or /var/tmp]");
+                 "Where --storage disk puts A, which is gone when the run ends [A stays in its file, if it "
+                 "has long rows or chunks; otherwise $TMPDIR, or /var/tmp]");
     options.text("--tiles", arguments_.tiles, "DIR",
                  "Where --storage disk puts A instead, to stay for runs with the same A and grid");
     options.flag("--dry-run", arguments_.dry_run, "Says what memory and traffic there would be, and stops");

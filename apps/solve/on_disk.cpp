@@ -73,6 +73,17 @@ Index bytes_on_disk(const SolveTask& task) {
   return bytes;
 }
 
+/// Whether A stays in its file (collective over world): its parts there are long, and no directory is named
+/// where it is to go. A disk reads parts of this length at its full rate.
+bool stays_in_file(Communicator& world, const SolveTask& task) {
+  constexpr Index long_enough = Index{64} << 10;
+  const SolveArguments& arguments = task.arguments;
+  if (task.compressed || !arguments.scratch.empty() || !arguments.tiles.empty() ||
+      task.shape.type != task.elements.type)
+    return false;
+  return in_place_run(world, file_of_elements(task), task.elements, task.grid->shape()) >= long_enough;
+}
+
 /// The directory where A goes, or the one where that will be made.
 std::string place_of_tiles(const SolveArguments& arguments) {
   if (arguments.tiles.empty()) return arguments.scratch;
@@ -90,8 +101,11 @@ void measure_disks(Communicator& world, SolveTask& task) {
   world.all_reduce(sizes, ReduceOp::max);  // ranks may have other tiles
   const auto [on_disk, memory] = std::array{sizes[0], -sizes[1]};
   if (on_disk == 0) return;
-  task.disk_rate =
-      measure_disk(world, place_of_tiles(task.arguments), std::min(most, on_disk), memory).bytes_per_second;
+  const Index bytes = std::min(most, on_disk);
+  const DiskRate rate = task.in_place
+                            ? measure_file(world, place_of_array(file_of_elements(task)).file, bytes, memory)
+                            : measure_disk(world, place_of_tiles(task.arguments), bytes, memory);
+  task.disk_rate = rate.bytes_per_second;
   task.iteration.pass_seconds = static_cast<double>(on_disk) / task.disk_rate;
 }
 
@@ -103,7 +117,7 @@ StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col) {
     return task.compressed->sizes_on_disk(task.grid->shape(), row, col, columns, task.memory_of_tiles);
   return with_scalar_type(task.shape.type, [&]<Scalar T>() {
     return streamed_sizes<T>(task.shape.rows, task.shape.cols, columns, task.grid->shape(), row, col,
-                             task.memory_of_tiles);
+                             task.memory_of_tiles, task.in_place);
   });
 }
 
@@ -139,9 +153,13 @@ void find_room(Communicator& world, SolveTask& task,
           fmt::format("--memory is {}, but a rank would take {}; with --storage disk it could take less",
                       bytes_text(limit), bytes_text(all)));
     }
-    task.why_disk = fmt::format("A goes to disks: a rank would take {}, and may take {}\n", bytes_text(all),
-                                bytes_text(limit));
     task.asks_for(Storage::disk);
+    task.in_place = stays_in_file(world, task);
+    task.why_disk = fmt::format("A {}: a rank would take {}, and may take {}\n",
+                                task.in_place ? "is read in its file" : "goes to disks", bytes_text(all),
+                                bytes_text(limit));
+  } else {
+    task.in_place = stays_in_file(world, task);
   }
   task.memory_of_tiles = 0;
   const Index least = needed();
@@ -161,14 +179,16 @@ void find_room(Communicator& world, SolveTask& task,
 
 DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task) {
   return {static_cast<double>(bytes_on_disk(task)), sum(grid, static_cast<double>(bytes_read)),
-          maximum(grid, seconds_waited), task.disk_rate};
+          maximum(grid, seconds_waited), task.disk_rate, task.in_place};
 }
 
 std::string disk_text(const SolveTask& task) {
   const Index on_disk = bytes_on_disk(task);
+  const char* const where = task.in_place ? "in its file" : "on disks";
   if (on_disk == 0) return "all of A has room in memory: nothing is read from disks\n";
   if (task.disk_rate == 0)
-    return fmt::format("on disks: {}; --storage disk measures how fast they are read\n", bytes_text(on_disk));
+    return fmt::format("{}: {}; --storage disk measures how fast they are read\n", where,
+                       bytes_text(on_disk));
   const int passes = passes_over_matrix(task.iteration);
   const char* often = passes == 1 ? "once" : "twice";
   const double reading = passes * static_cast<double>(on_disk) / task.disk_rate;
@@ -183,10 +203,11 @@ std::string disk_text(const SolveTask& task) {
   computing.pass_seconds = 0;
   otherwise.one_pass = !otherwise.one_pass;
   std::string text = fmt::format(
-      "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}, and "
+      "{}: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}, and "
       "computing {} (by the model): {} decide\n",
-      bytes_text(on_disk), often, bytes_text(static_cast<Index>(task.disk_rate)), duration_text(reading),
-      duration_text(seconds(computing)), reading > seconds(computing) ? "disks" : "cores");
+      where, bytes_text(on_disk), often, bytes_text(static_cast<Index>(task.disk_rate)),
+      duration_text(reading), duration_text(seconds(computing)),
+      reading > seconds(computing) ? "disks" : "cores");
   if (row_of(task.arguments.solver).has(Feature::one_pass) && seconds(otherwise) < seconds(task.iteration))
     text += fmt::format("with --one-pass {} an iteration would take {}\n", otherwise.one_pass ? "on" : "off",
                         duration_text(seconds(otherwise)));

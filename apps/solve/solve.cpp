@@ -277,7 +277,8 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   const StreamOptions on_disk{.scratch = arguments.scratch,
                               .memory = task.memory_of_tiles,
                               .column_stable = arguments.options.column_stable,
-                              .tiles = arguments.tiles};
+                              .tiles = arguments.tiles,
+                              .in_place = task.in_place};
   if (task.compressed) {
     product = compressed =
         read_compressed<T>(grid, arguments.product.matrix, task.A,

@@ -88,6 +88,7 @@ std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, co
   if (solved.disk) {
     figures.emplace_back("disk_bytes", solved.disk->bytes);
     figures.emplace_back("disk_bytes_read", solved.disk->bytes_read);
+    figures.emplace_back("disk_in_place", solved.disk->in_place ? 1 : 0);
     figures.emplace_back("disk_seconds_waited", solved.disk->seconds_waited);
     if (solved.disk->bytes_per_second > 0) figures.emplace_back("disk_rate", solved.disk->bytes_per_second);
   }

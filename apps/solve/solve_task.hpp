@@ -37,6 +37,7 @@ struct SolveTask {
   std::shared_ptr<const ProcessGrid> own_memory{};  ///< the same, in which no rank shares its memory
   std::string why_disk{};                           ///< a line, if the program put A there
   Index memory_of_tiles = 0;                        ///< as in StreamOptions, for a matrix on disks
+  bool in_place = false;                            ///< as there
   double disk_rate = 0;  ///< measured: bytes in a second, from the disks of all ranks; 0: it was not
 
   /// Plans the iteration again, with this storage.

@@ -34,7 +34,7 @@ class StreamedOperator(Operator):
 
 def stream_matrix(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], *, scratch: str | os.PathLike[str] = "",
                   memory: int = 0, column_stable: bool = False, tiles: str | os.PathLike[str] = "",
-                  grid: Grid | None = None) -> StreamedOperator:
+                  in_place: bool = False, grid: Grid | None = None) -> StreamedOperator:
     """A matrix as an operator that keeps on disks what has no room in memory. Collective.
 
     Its products have the bits of ``matrix_mult(A, "stationary-a", storage="packed")``, and read ahead while they compute.
@@ -42,11 +42,13 @@ def stream_matrix(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], *, scra
     or the name of a file, of which no rank ever holds its block, for a ``grid`` or one of all ranks. This rank keeps
     ``memory`` bytes of A, with those that it reads ahead, and the rest in a file without a name in the directory
     ``scratch``, by default ``$TMPDIR`` or ``/var/tmp``. With ``tiles`` what was made of a file stays in that directory, for the
-    next operator of the same file and grid.
+    next operator of the same file and grid. With ``in_place`` nothing is made: A is read where its file has it, which keeps
+    pace with a disk where rows, or the chunks of a dataset, are long. The file is to stay as it is.
 
-    Raises OutputError on all ranks if the directory cannot take A. Products raise InputError on all ranks if a disk fails.
+    Raises OutputError on all ranks if the directory cannot take A, and UsageError if a file in Fortran order, compressed, or
+    of another type is to be read in place. Products raise InputError on all ranks if a disk fails, or the file has changed.
     """
-    asked = (os.fspath(scratch), memory, column_stable, os.fspath(tiles))
+    asked = (os.fspath(scratch), memory, column_stable, os.fspath(tiles), in_place)
     if isinstance(A, (str, os.PathLike)):
         on = Grid() if grid is None else grid
         _, dtype = io.shape_of(on, A)
