@@ -42,9 +42,12 @@ class Stored {
     REQUIRE(descriptor_ >= 0);
     for (Index k = 0; k < slabs; ++k) offsets_.push_back((backwards ? slabs - 1 - k : k) * slab_bytes);
     write();
-    file_ = TileFile::of_name(name, slabs * slab_bytes);
+    std::optional<TileFile> file = TileFile::of_name(name, slabs * slab_bytes);
     ::unlink(name.c_str());
-    REQUIRE(file_.has_value());
+    REQUIRE(file.has_value());
+    std::vector<FileParts::Part> parts;
+    for (const Index offset : offsets_) parts.push_back({offset, slab_bytes});
+    source_ = std::make_unique<FileParts>(std::make_shared<TileFile>(*std::move(file)), std::move(parts));
     memory_.reset(static_cast<std::byte*>(
         std::aligned_alloc(static_cast<std::size_t>(block), static_cast<std::size_t>(slots * slab_bytes))));
     std::fill_n(memory_.get(), slots * slab_bytes, std::byte{255});
@@ -72,16 +75,13 @@ class Stored {
   }
   std::unique_ptr<ReadAhead> reader(
       std::vector<ReadAhead::Pass> passes, Check check = [](Index, const std::byte*) {}) {
-    return std::make_unique<ReadAhead>(*file_, ReadAhead::Ring{memory_.get(), slots_, slab_bytes_},
+    return std::make_unique<ReadAhead>(*source_, ReadAhead::Ring{memory_.get(), slots_, slab_bytes_},
                                        std::move(passes), std::move(check));
   }
   /// All slabs, from the last to the first if `backwards`.
-  std::vector<ReadAhead::Part> parts(bool backwards) const {
-    std::vector<ReadAhead::Part> all;
-    for (Index k = 0; k < slabs(); ++k) {
-      const Index slab = backwards ? slabs() - 1 - k : k;
-      all.push_back({slab, offsets_[static_cast<std::size_t>(slab)], slab_bytes_});
-    }
+  std::vector<Index> parts(bool backwards) const {
+    std::vector<Index> all;
+    for (Index k = 0; k < slabs(); ++k) all.push_back(backwards ? slabs() - 1 - k : k);
     return all;
   }
   /// Takes slabs first to end − 1 in their order, and releases each when `lag` more have been taken.
@@ -114,7 +114,7 @@ class Stored {
   const Index slab_bytes_, slots_;
   std::vector<Index> offsets_;
   int descriptor_ = -1;
-  std::optional<TileFile> file_;
+  std::unique_ptr<FileParts> source_;
   std::unique_ptr<std::byte, Free> memory_;
 };
 

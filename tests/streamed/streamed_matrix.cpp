@@ -119,6 +119,85 @@ TEMPLATE_LIST_TEST_CASE("A matrix in a file is streamed as one in memory is", "[
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("A matrix is read in its file, where that has rows", "[streamed_matrix]", Scalars) {
+  using T = TestType;
+  using Stored = std::conditional_t<is_complex<T>, std::complex<float>, float>;
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid)) continue;
+    const ScratchFolder folder(disk);
+    const auto write_rows = [&]<Scalar Element>(const char* name, Element) {
+      write_array(folder.file(name), Dims({Partition::balanced(m, 1), Partition::balanced(n, 1)}),
+                  filled(grid, {Cut::uncut(m * n), Cut::uncut(1)},
+                         [](Index k, Index) { return element<Element>(k / n, k % n); }));
+      return folder.file(name);
+    };
+    const std::string rows = write_rows("rows.npy", T());
+    const MatrixHeader header = read_matrix_header(world(), rows);
+    CHECK(in_place_run(world(), rows, header, grid->shape()) >= n / grid->shape().cols * Index{sizeof(T)});
+    const OperatorPtr<T> packed = packed_on<T>(grid, false);
+    const Whole<T> X = fractions<T>(2, n, 2), Y = fractions<T>(3, m, 2);
+    for (const Index memory : {few, some, all}) {
+      INFO(describe(*grid) << ": " << memory << " bytes in memory");
+      const auto streamed = stream_matrix<T>(grid, rows, header, {.memory = memory, .in_place = true});
+      if (!grid->is_member()) continue;
+      CHECK(streamed->frobenius_norm() == Approx(frobenius_norm(matrix_on<T>(grid))));
+      CHECK(products(*streamed, X, Y) == products(*packed, X, Y));
+      CHECK(dot_test(*streamed).passed);
+    }
+    // What is otherwise in its file is refused on all ranks.
+    const auto refusal = [&](const std::string& name, const std::string& tiles = "") {
+      const MatrixHeader of = read_matrix_header(grid->comm(), name);
+      return message_of<UsageError>(
+          [&] { static_cast<void>(stream_matrix<T>(grid, name, of, {.tiles = tiles, .in_place = true})); });
+    };
+    write_matrix(folder.file("columns.npy"), matrix_on<T>(grid));
+    const std::string narrow = write_rows("narrow.npy", Stored());
+    if (!grid->is_member()) continue;
+    CHECK(contains(refusal(folder.file("columns.npy")), "one column after the other"));
+    if (!std::is_same_v<T, Stored>) CHECK(contains(refusal(narrow), "elements of type"));
+    CHECK(contains(refusal(rows, folder.file("tiles")), "no tiles that could stay"));
+  }
+}
+
+TEST_CASE("A file that changes while it is read in place is an error on all ranks", "[streamed_matrix]") {
+  using T = double;
+  const ScratchFolder folder(disk);
+  const std::string name = folder.file("A.npy");
+  for (const GridPtr& grid : all_grids()) {
+    if (!is_on_host(grid) || !grid->is_member()) continue;
+    INFO(describe(*grid));
+    write_array(name, Dims({Partition::balanced(m, 1), Partition::balanced(n, 1)}),
+                filled(grid, {Cut::uncut(m * n), Cut::uncut(1)},
+                       [](Index k, Index) { return element<T>(k / n, k % n); }));
+    const MatrixHeader header = read_matrix_header(grid->comm(), name);
+    const auto streamed = stream_matrix<T>(grid, name, header, {.memory = few, .in_place = true});
+    const Whole<T> X = fractions<T>(2, n, 3), Y = fractions<T>(3, m, 3);
+    const auto put = [&](double value) {
+      grid->comm().barrier();
+      if (is_last_rank(*grid)) {
+        std::fstream file(name, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(header.data_offset + ((m - 2) * n + n - 2) * Index{sizeof(T)});
+        file.write(reinterpret_cast<const char*>(&value), sizeof value);
+      }
+      grid->comm().barrier();
+    };
+    put(17);
+    // The first product has what was read ahead of it.
+    for (int turn = 0; turn < 2; ++turn) {
+      const std::string error = message_of<Error>([&] { static_cast<void>(products(*streamed, X, Y)); });
+      if (turn == 1) CHECK(contains(error, "has the file changed?"));
+    }
+    put(element<T>(m - 2, n - 2));
+    CHECK(products(*streamed, X, Y) == products(*packed_on<T>(grid, false), X, Y));
+    std::filesystem::resize_file(name, 200);
+    grid->comm().barrier();
+    for (int turn = 0; turn < 2; ++turn) {
+      const std::string error = message_of<Error>([&] { static_cast<void>(products(*streamed, X, Y)); });
+      if (turn == 1) CHECK(contains(error, "the file ends there"));
+    }
+  }
+}
+
 TEST_CASE("Tiles that stay are taken again, unless the matrix is another", "[streamed_matrix]") {
   using T = double;
   namespace fs = std::filesystem;
