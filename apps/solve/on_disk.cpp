@@ -144,8 +144,8 @@ void find_room(Communicator& world, SolveTask& task,
   const auto needed = [&] {
     return most_of(before[0] + taken_by_others(task) + most_memory(task, plan_of(task)));
   };
+  const Index all = is_asked ? 0 : needed();
   if (!is_asked) {
-    const Index all = needed();
     if (all <= limit) return;
     if (!may_choose) {
       if (arguments.memory == 0) return;
@@ -154,14 +154,14 @@ void find_room(Communicator& world, SolveTask& task,
                       bytes_text(limit), bytes_text(all)));
     }
     task.asks_for(Storage::disk);
-    task.in_place = stays_in_file(world, task);
+  }
+  task.memory_of_tiles = 0;
+  task.in_place = stays_in_file(world, task);
+  if (task.in_place) task.in_place = needed() <= limit;  // tiles take less
+  if (!is_asked)
     task.why_disk = fmt::format("A {}: a rank would take {}, and may take {}\n",
                                 task.in_place ? "is read in its file" : "goes to disks", bytes_text(all),
                                 bytes_text(limit));
-  } else {
-    task.in_place = stays_in_file(world, task);
-  }
-  task.memory_of_tiles = 0;
   const Index least = needed();
   if (least > limit && arguments.memory > 0)
     throw UsageError(

@@ -5,9 +5,10 @@
 streamed.py BUILD [--ranks 2] [--rows 27000] [--cols 27000] [--columns 8,64,192] [--share 3] [--iterations 6] [--scratch DIR] [--turns 3]
             [--no-memory]
 
-A has random elements, the bytes of all ranks' memory times --share. Each turn measures the disks by --dry-run, and solves on disks and
-in memory (packed), with one pass and with two; the bits must be the same. Seconds are those of an iteration, of the slowest rank; the
-median of the turns. With --no-memory nothing is solved in memory, because A does not fit there."""
+A has random elements, the bytes of all ranks' memory times --share. Each turn measures the disks by --dry-run, and solves with A in
+tiles on disks, in its file (in place), and in memory (packed), with one pass and with two; the bits must be the same. Seconds are those
+of an iteration, of the slowest rank, and of setting up; the median of the turns. With --no-memory nothing is solved in memory, because
+A does not fit there."""
 import argparse
 import collections
 import json
@@ -64,26 +65,32 @@ def main():
             solve(*options)
             return json.loads((folder / "report.json").read_text(encoding="utf-8")), (folder / "X.npy").read_bytes()
 
-        on_disk = ["--storage", "disk", "--scratch", asked.scratch, "--memory", memory]
+        in_place = ["--storage", "disk", "--memory", memory]
+        ways = {"tiles": [*in_place, "--scratch", asked.scratch], "in place": in_place}
         for columns in asked.columns:
             np.save(folder / "b.npy", everything[:, :columns])
             figures = collections.defaultdict(list)
             for _ in range(asked.turns):
-                plan = solve(*on_disk, "--dry-run")
-                number, unit = re.search(r"deliver ([\d.]+) (\w+)/s", plan).groups()
-                figures["disks, GB/s"].append(float(number) * UNITS[unit] / 1e9)
+                bits = {}
+                for way, options in ways.items():
+                    plan = solve(*options, "--dry-run")
+                    number, unit = re.search(r"deliver ([\d.]+) (\w+)/s", plan).groups()
+                    rate = float(number) * UNITS[unit] / 1e9
+                    figures[f"{way}: disks, GB/s"].append(rate)
+                    for passes in ("on", "off"):
+                        report, bits[way, passes] = solved(*options, "--one-pass", passes)
+                        assert report["figures"]["disk_in_place"] == (way == "in place")
+                        seconds = report["prediction"]["seconds"]["measured"]
+                        read = report["figures"]["disk_bytes"] * (1 if passes == "on" else 2)
+                        figures[f"{way}: seconds"].append(seconds)
+                        figures[f"{way}: seconds of setting up"].append(report["seconds"]["read"])
+                        figures[f"{way}: of the disks' rate"].append(read / seconds / 1e9 / rate)
+                        figures[f"{way}: peak over the memory allowed"].append(max(report["memory_bytes"]["peak"]) / memory)
+                for passes in () if asked.no_memory else ("on", "off"):
+                    report, bits["memory", passes] = solved("--storage", "packed", "--one-pass", passes)
+                    figures["in memory: seconds"].append(report["prediction"]["seconds"]["measured"])
                 for passes in ("on", "off"):
-                    report, bits = solved(*on_disk, "--one-pass", passes)
-                    seconds = report["prediction"]["seconds"]["measured"]
-                    read = report["figures"]["disk_bytes"] * (1 if passes == "on" else 2)
-                    figures[f"one pass {passes}: seconds"].append(seconds)
-                    figures["of the disks' rate"].append(read / seconds / 1e9 / figures["disks, GB/s"][-1])
-                    figures["peak over the memory allowed"].append(max(report["memory_bytes"]["peak"]) / memory)
-                    if not asked.no_memory:
-                        report, packed = solved("--storage", "packed", "--one-pass", passes)
-                        figures["in memory: seconds"].append(report["prediction"]["seconds"]["measured"])
-                        figures["of the speed in memory"].append(figures["in memory: seconds"][-1] / seconds)
-                        assert bits == packed
+                    assert len({found for (_, of), found in bits.items() if of == passes}) == 1, "other bits"
             print(f"{columns} columns, medians with one pass on, off:")
             for name, values in figures.items():
                 both = (values[::2], values[1::2]) if len(values) == 2 * asked.turns else (values,)

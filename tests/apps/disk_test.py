@@ -10,6 +10,11 @@ import numpy as np
 
 import program
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
+
 ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
 
 
@@ -56,6 +61,54 @@ def check_solution(suite, scratch, exact):
         suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
         solve(suite, scratch, "--storage", "packed", "--one-pass", "on", "--algorithm", "stationary-a", "--grid", grid, ranks=ranks, output="packed.npy")
         suite.check((suite.folder / "packed.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than in memory", grid)
+
+
+def check_in_place(suite, scratch, exact):
+    """A stays in its file where that has long rows or chunks, with the bits and the memory of tiles; nothing else is written."""
+    A = np.load(suite.folder / "A.npy")
+    np.save(suite.folder / "columns.npy", np.asfortranarray(A))
+    files = [("A.npy", True), ("columns.npy", False)]
+    if h5py and "built without HDF5" not in suite.run("info").output:
+        with h5py.File(suite.folder / "A.h5", "w") as file:
+            file["rows"] = A
+            file.create_dataset("long", data=A, chunks=(400, (COLS + 1) // 2))
+            file.create_dataset("short", data=A, chunks=(16, 16))
+            file.create_dataset("packed", data=A, chunks=(400, 1024), compression="gzip")
+        files += [("A.h5:/rows", True), ("A.h5:/long", True), ("A.h5:/short", False), ("A.h5:/packed", False)]
+    temporary = os.path.join(scratch, "temporary")
+    os.mkdir(temporary)
+    for ranks, grid in ((None, "1x1"), (2, "1x2"), (2, "2x1")):
+        memory = least_memory(suite, scratch, ranks, "--grid", grid)
+        solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", grid, ranks=ranks, output="tiles.npy")
+        suite.check(report_of(suite)["figures"]["disk_in_place"] == 0, "a directory for tiles is not used")
+        for matrix, stays in files:
+            stays = stays and (grid != "1x2" or matrix.endswith("long"))  # rows are cut there
+            memory = least_memory(suite, scratch, ranks, "--grid", grid, matrix=matrix)
+            if stays:
+                memory = int(1.1 * memory)
+            run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / "B.npy", "--output", suite.folder / "X.npy", "--damp", DAMP,
+                            "--tolerance", "1e-6", "--report", suite.folder / "R.json", "--machine", suite.folder / "fast.json", "--memory", memory,
+                            "--storage", "disk", "--grid", grid, ranks=ranks, environment={"TMPDIR": temporary})
+            suite.succeeded(run)
+            report = report_of(suite)
+            figures = report["figures"]
+            suite.check(figures["disk_in_place"] == stays, "in place", matrix, grid, figures)
+            suite.check(0 < report["iterations"] * figures["disk_bytes"] <= figures["disk_bytes_read"], "bytes read", figures)
+            if stays:
+                suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory, matrix)
+            suite.check((suite.folder / "tiles.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than by tiles", matrix, grid)
+    memory = least_memory(suite, scratch, 2, "--grid", "2x1")
+    in_place = ["solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / "X.npy", "--damp", DAMP, "--tolerance", "1e-6"]
+    run = suite.run(*in_place, "--memory", int(1.1 * memory), "--grid", "2x1", "--report", suite.folder / "R.json", ranks=2)
+    suite.succeeded(run)
+    suite.check("A is read in its file" in run.output, "nothing says that A stays in its file:", run.output)
+    suite.close(np.load(suite.folder / "X.npy"), exact, 1e-5 * np.abs(exact).max(), "the solution")
+    run = suite.run(*in_place, "--memory", memory, "--grid", "2x1", "--report", suite.folder / "R.json", ranks=2, environment={"TMPDIR": temporary})
+    suite.succeeded(run)
+    suite.check("A goes to disks" in run.output and report_of(suite)["figures"]["disk_in_place"] == 0, "tiles, which need less memory:", run.output)
+    run = suite.run(*in_place, "--memory", int(1.1 * memory), "--grid", "2x1", "--storage", "disk", "--dry-run", ranks=2)
+    suite.check(re.search(r"in its file: [\d.]+ MiB, read \w+ an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
+    shutil.rmtree(temporary)
 
 
 def check_choice(suite, scratch, exact):
@@ -185,6 +238,7 @@ def test(suite, full):
     with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
         exact = make(suite)
         check_solution(suite, scratch, exact)
+        check_in_place(suite, scratch, exact)
         check_choice(suite, scratch, exact)
         check_passes(suite, scratch, exact)
         check_tiles(suite, scratch, exact)

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "hdf5/handles.hpp"
 #include "io/file.hpp"
+#include "io/matrix_boxes.hpp"
 #include "io/npy_files.hpp"
 #include "support/arrays.hpp"
 #include "support/catch.hpp"
@@ -562,6 +564,52 @@ TEST_CASE("What cannot be read or written is an error on all ranks", "[hdf5]") {
   world().barrier();
   CHECK(folder.names() == files);
   CHECK(contents(file) == before);
+}
+
+TEMPLATE_LIST_TEST_CASE("Chunks lie in a file where a dataset says", "[hdf5]", Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  const std::string file = folder.file("A.h5"), name = file + ":/g/A";
+  const Size size{23, 14};
+  const std::vector<T> data = by_rows<T>(size);
+  for (const auto& [chunk_rows, chunk_cols] :
+       std::vector<std::pair<hsize_t, hsize_t>>{{5, 4}, {1, 14}, {23, 14}, {40, 3}, {2, 20}}) {
+    CAPTURE(chunk_rows, chunk_cols);
+    create(file, shape_of(size), data, {"chunks", {chunk_rows, chunk_cols}});
+    const MatrixHeader header = read_matrix_header(world(), name);
+    const MatrixBoxes boxes = boxes_of(name, header, scalar_type_of<T>);
+    CHECK(boxes.rows == static_cast<Index>(chunk_rows));
+    CHECK(boxes.cols == static_cast<Index>(chunk_cols));
+    std::ifstream bytes(file, std::ios::binary);
+    bool is_same = true;
+    for (Index i = 0; i < size.rows; ++i)
+      for (Index j = 0; j < size.cols; ++j) {
+        const Index box = i / boxes.rows * boxes.across() + j / boxes.cols;
+        bytes.seekg(boxes.offsets.at(static_cast<std::size_t>(box)) +
+                    (i % boxes.rows * boxes.cols + j % boxes.cols) * Index{sizeof(T)});
+        T found{};
+        bytes.read(reinterpret_cast<char*>(&found), sizeof found);
+        is_same = is_same && found == element<T>(i, j);
+      }
+    CHECK(is_same);
+    world().barrier();
+  }
+  const auto refusal = [&](const std::string& of, const Kept& kept) {
+    create(file, shape_of(size), data, kept);
+    const MatrixHeader header = read_matrix_header(world(), of);
+    return message_of<UsageError>([&] { boxes_of(of, header, header.type); });
+  };
+  CHECK(contains(refusal(name, {"compressed", {5, 4}, true}), "is compressed"));
+  CHECK(contains(refusal(name, {"of MATLAB", {5, 4}, false, -1, true}), "one column after the other"));
+  CHECK(contains(refusal(name + "@2:9", {"chunks", {5, 4}}), "a part of a dataset"));
+}
+
+TEST_CASE("Chunks that were never written are not read in place", "[hdf5]") {
+  const ScratchFolder folder;
+  const std::string file = folder.file("A.h5"), name = file + ":/g/A";
+  create<double>(file, {23, 14}, {}, {"chunks", {5, 4}});
+  const MatrixHeader header = read_matrix_header(world(), name);
+  CHECK(contains(message_of<UsageError>([&] { boxes_of(name, header, header.type); }), "never written"));
 }
 
 TEST_CASE("A dataset that ends early is an error on all ranks", "[hdf5]") {

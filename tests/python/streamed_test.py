@@ -63,6 +63,23 @@ def test_memory():
                 assert np.array_equal(found, expected)
 
 
+def test_in_place(folder):
+    A = noise("complex64")
+    on_root(lambda: (np.save(folder / "rows.npy", A), np.save(folder / "columns.npy", np.asfortranarray(A))))
+    for grid in grids():
+        matrix = gl.Matrix(grid, grid.matrix_layout(*SHAPE), "complex64").scatter(A)
+        packed = gl.matrix_mult(matrix, "stationary-a", storage="packed")
+        for memory in (0, 1 << 30):
+            op = gl.stream_matrix(folder / "rows.npy", memory=memory, in_place=True, grid=grid)
+            Y = data_of(op)
+            found, expected = (op.H @ Y).gather(), (packed.H @ Y).gather()
+            if grid.is_member:
+                assert op.bytes_read >= 0.99 * A.nbytes / COMM.size
+            if found is not None:
+                assert np.array_equal(found, expected)
+    expect_error(gl.UsageError, lambda: gl.stream_matrix(folder / "columns.npy", in_place=True), "one column after the other")
+
+
 def test_compressed(folder):
     A = noise("float64")
     on_root(lambda: np.save(folder / "A.npy", A))
