@@ -331,6 +331,12 @@ void TemporaryFile::take_name() {
   synchronise_directory(target_.parent_path());
 }
 
+void TemporaryFile::take_name(const std::string& path) {
+  given_ = path;
+  target_ = path;
+  take_name();
+}
+
 LockFile::LockFile(const std::string& path, const std::string& what_for, std::chrono::seconds patience)
     : path_(path) {
   const auto deadline = std::chrono::steady_clock::now() + patience;

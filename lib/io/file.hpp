@@ -106,6 +106,8 @@ class TemporaryFile {
 
   /// Takes the target's name. The file's data must be on the disk.
   void take_name();
+  /// Takes another name in the target's folder.
+  void take_name(const std::string& path);
 
  private:
   bool guard();

@@ -43,8 +43,7 @@ class StoredParts {
   void read_residents();
   /// Call once after the last write: the data go to the disk. Throws OutputError.
   void finish();
-  /// Gives the file its name.
-  void keep_file() { file_->keep(); }
+  TileFile& file() { return *file_; }
   /// Reads ahead from now on, for the first pass. Call it before the first one, where not all is in memory.
   void start_reading();
   /// Takes all parts from where the source has them, instead of writing them, and then reads ahead. Calls

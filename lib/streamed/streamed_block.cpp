@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "base/at_work.hpp"
@@ -38,15 +37,13 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
     // First, so that there are never two.
     parts_ = nullptr;
     block_ = nullptr;
-    // The disk may have no room for two.
-    for (const char* const kind : {".json", ".tiles"}) std::remove((kept_ + kind).c_str());
   }
   block_ = chosen;
   parts_ = take_parts(backend_, block_->parts(), {block_.get()});
   const Index bytes = parts_->bytes_in_file(stays());
   if (block_->parts().count() == 0) start();
   if (bytes == 0 || options.in_place) return;
-  parts_->put_in(std::make_shared<TileFile>(stays() ? TileFile::for_good(kept_ + ".tiles", bytes)
+  parts_->put_in(std::make_shared<TileFile>(stays() ? file_for_tiles(kept_, bytes)
                                                     : TileFile::nameless(options.scratch, bytes)),
                  stays());
 }
@@ -56,13 +53,13 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
 template <Scalar T>
 template <class Cut>
 bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
-  const std::optional<TileRecord> record = read_record(kept_ + ".json", of_);
+  const std::optional<TileRecord> record = read_record(kept_, of_);
   if (!record || record->strips_each < 1) return false;
   const std::shared_ptr<BlockInParts<T>> as_kept = cut(record->strips_each);
   const Slabs& slabs = as_kept->slabs();
   if (slabs.strips_each != record->strips_each || std::ssize(record->hashes) != slabs.count()) return false;
   if (slabs.parts.bytes_in_memory() > memory) return false;
-  std::optional<TileFile> file = TileFile::of_name(kept_ + ".tiles", slabs.count() * slabs.bytes_each());
+  std::optional<TileFile> file = file_of_record(kept_, *record, slabs.count() * slabs.bytes_each());
   if (!file) return false;
   block_ = as_kept;
   norm_ = record->norm;
@@ -81,10 +78,8 @@ void StreamedBlock<T>::store(Source& source) {
     parts_->write(part, begin, from, bytes);
   });
   parts_->finish();
-  if (stays()) {
-    parts_->keep_file();
-    write_record(kept_ + ".json", {of_, block_->slabs().strips_each, norm_, parts_->hashes()});
-  }
+  if (stays())
+    keep_tiles(kept_, {of_, block_->slabs().strips_each, norm_, parts_->hashes()}, parts_->file());
   start();
 }
 

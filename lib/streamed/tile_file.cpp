@@ -135,6 +135,11 @@ void TileFile::finish() {
   static_cast<void>(::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_DONTNEED));
 }
 
+void TileFile::keep_as(const std::string& path) {
+  unnamed_->take_name(path);
+  place_ = path;
+}
+
 void TileFile::read(void* to, Index bytes, Index offset, Index needed) const {
   int descriptor = for_reads_.number() >= 0 ? for_reads_.number() : file_.number();
   for (Index done = 0; done < needed;) {

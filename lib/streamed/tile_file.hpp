@@ -19,7 +19,7 @@ class TileFile {
   /// directory is $TMPDIR, or else /var/tmp. Takes room for so many bytes on the disk. Throws OutputError on
   /// this rank alone, also if the directory is in memory.
   static TileFile nameless(const std::string& directory, Index bytes);
-  /// A file that gets this name by keep(). Throws OutputError on this rank alone.
+  /// A file that gets a name by keep_as(), beside this path. Throws OutputError on this rank alone.
   static TileFile for_good(const std::string& path, Index bytes);
   /// The file of this name; nothing unless there is one of so many bytes.
   static std::optional<TileFile> of_name(const std::string& path, Index bytes);
@@ -35,8 +35,8 @@ class TileFile {
   void write(const void* from, Index bytes, Index offset);
   /// What has been written goes to the disk. Throws OutputError.
   void finish();
-  /// Gives the file of for_good() its name, in place of another. It is finished.
-  void keep() { unnamed_->take_name(); }
+  /// Gives the file of for_good() this name, in place of another file. It is finished.
+  void keep_as(const std::string& path);
   /// Reads past the system's cache, if the file system can. Any thread may call it. Throws InputError, unless
   /// the file ends after the first `needed` bytes.
   void read(void* to, Index bytes, Index offset, Index needed) const;

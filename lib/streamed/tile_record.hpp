@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gridlops/base/types.hpp"
+#include "streamed/tile_file.hpp"
 
 namespace gridlops {
 
@@ -16,11 +17,20 @@ struct TileRecord {
   Index strips_each = 0;  ///< of a slab
   double norm = 0;        ///< ‖block‖_F
   std::vector<std::uint64_t> hashes;
+  std::string file{};  ///< its name, which no file with other tiles has
 };
 
-/// The record in a file; nothing if there is none, or if it is damaged or of other tiles.
+// The tiles of a block stay at a path: a record, PATH.json, names the file that has them, beside it.
+
+/// The record of these tiles; nothing if there is none, or if it is damaged or of other tiles.
 std::optional<TileRecord> read_record(const std::string& path, const std::string& of);
-/// Throws OutputError on this rank alone.
-void write_record(const std::string& path, const TileRecord& record);
+/// The file of a record that has been read; nothing unless there is one of so many bytes.
+std::optional<TileFile> file_of_record(const std::string& path, const TileRecord& record, Index bytes);
+/// A file for new tiles. Only where the disk has no room for both does it remove those that are there. Throws
+/// OutputError on this rank alone.
+TileFile file_for_tiles(const std::string& path, Index bytes);
+/// Names the file that has these tiles, puts its record in place of the one that was there, and removes the
+/// files of others. A job that reads those goes on. Throws OutputError on this rank alone.
+void keep_tiles(const std::string& path, TileRecord record, TileFile& file);
 
 }  // namespace gridlops

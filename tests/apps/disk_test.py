@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
@@ -162,6 +164,17 @@ def check_passes(suite, scratch, exact):
         suite.check(found["storage"] == "disk" and found["one_pass"] == one_pass, "the plan on", machine, found)
 
 
+def kept_tiles(suite, tiles, ranks=2):
+    """The files that records name, and the records."""
+    names = []
+    for row in range(ranks):
+        record = f"row-{row}-col-0.json"
+        named = json.loads(Path(tiles, record).read_text(encoding="utf-8"))
+        suite.check(named["schema"] == "gridlops.tiles/3", "the schema", named["schema"])
+        names += [record, named["file"]]
+    return sorted(names)
+
+
 def check_tiles(suite, scratch, exact):
     """Tiles that stay are those of the next run, of a restart too, until A is another."""
     memory, tiles = least_memory(suite, scratch, 2), os.path.join(scratch, "tiles")
@@ -172,13 +185,36 @@ def check_tiles(suite, scratch, exact):
     saved = suite.folder / "saved_with_tiles"
     solve(suite, scratch, *on_disk, "--iterations", 5, "--checkpoint", saved, ranks=2, status=3)
     first = made()
-    suite.check(sorted(first) == [f"row-{row}-col-0.{kind}" for row in (0, 1) for kind in ("json", "tiles")], "tiles", first)
+    suite.check(kept_tiles(suite, tiles) == sorted(first), "tiles", first)
     solve(suite, scratch, *on_disk, "--restart", saved, ranks=2)
     suite.check(made() == first, "a restart makes tiles again", made(), first)
     suite.close(np.load(suite.folder / "X.npy"), exact, 1e-5 * np.abs(exact).max(), "the solution of a restart")
     os.utime(suite.folder / "A.npy")
     solve(suite, scratch, *on_disk, ranks=2)
-    suite.check(all(made()[name] != first[name] for name in first if name.endswith("tiles")), "another A has the tiles of the one before")
+    suite.check(not any(made().get(name) == first[name] for name in first), "another A has the tiles of the one before")
+    suite.check(kept_tiles(suite, tiles) == sorted(made()), "tiles", made())
+    shutil.rmtree(tiles)
+
+
+def check_tiles_of_jobs_at_once(suite, scratch, exact):
+    """Three jobs with two matrices keep tiles in one folder: each has the result of its matrix, and the tiles of one stay."""
+    memory, tiles = least_memory(suite, scratch, 2), os.path.join(scratch, "shared-tiles")
+    np.save(suite.folder / "other.npy", -np.load(suite.folder / "A.npy"))
+    words = ["solve", "--rhs", suite.folder / "B.npy", "--damp", DAMP, "--tolerance", "1e-6", "--storage", "disk", "--memory", memory, "--grid", "2x1",
+             "--scratch", scratch, "--tiles", tiles, "--machine", suite.folder / "fast.json", "--quiet"]
+
+    def job(number, matrix):
+        return suite.run(*words, "--matrix", suite.folder / matrix, "--output", suite.folder / f"of-job-{number}.npy", ranks=2)
+    for turn in range(3):
+        if turn == 2:
+            os.utime(suite.folder / "A.npy")
+        with ThreadPoolExecutor(3) as pool:
+            runs = list(pool.map(job, range(3), ("A.npy", "other.npy", "A.npy")))
+        for number, run in enumerate(runs):
+            if suite.succeeded(run):
+                sign = -1 if number == 1 else 1
+                suite.close(np.load(suite.folder / f"of-job-{number}.npy"), sign * exact, 1e-5 * np.abs(exact).max(), "the solution of job", number, "in turn", turn)
+        suite.check(kept_tiles(suite, tiles) == sorted(os.listdir(tiles)), "jobs left", os.listdir(tiles))
     shutil.rmtree(tiles)
 
 
@@ -242,6 +278,7 @@ def test(suite, full):
         check_choice(suite, scratch, exact)
         check_passes(suite, scratch, exact)
         check_tiles(suite, scratch, exact)
+        check_tiles_of_jobs_at_once(suite, scratch, exact)
         check_compressed(suite, scratch)
         check_refusals(suite, scratch)
         suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))

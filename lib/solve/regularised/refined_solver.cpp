@@ -20,6 +20,11 @@ namespace gridlops {
 
 namespace {
 
+template <Scalar T>
+Index products_of(const LinearOperator<T>& A) {
+  return A.activity().forward_applications + A.activity().adjoint_applications;
+}
+
 /// Conjugate gradients on (AᴴA + D²I) x = Aᴴb for many right-hand sides at once, with a preconditioner that
 /// differs from step to step (Golub, Ye 1999; Notay 2000). p is made conjugate to the last direction by a
 /// product, whatever z is, and q = A p:
@@ -37,6 +42,8 @@ class Refinement final : public GradientMethod<T> {
 
   const std::vector<RefinedColumn>& columns() const { return columns_; }
   Index inner_products() const { return inner_products_; }
+  /// The products with A that an approximation made of A takes for its own.
+  Index inner_products_with_A() const { return inner_products_with_A_; }
 
   /// Ã must be scaled with A.
   void scale_operator(int power, const Partition& columns) override {
@@ -81,7 +88,9 @@ class Refinement final : public GradientMethod<T> {
   }
 
   void iterate(ColumnRun<T>& run) override {
+    const Index before = products_of(A.unscaled());
     precondition(run);  // z ≈ (ÃᴴÃ + D²I)⁻¹ s
+    inner_products_with_A_ += products_of(A.unscaled()) - before;
     if (run.ends()) return;
     A.apply(1, z, 0, w);
     const ColumnFactors D2 = run.squared_damping();
@@ -149,6 +158,7 @@ class Refinement final : public GradientMethod<T> {
     gain_.begin_inner(run.active_count());
     for (Index step = 0; step < options_.inner_iterations; ++step) {
       M.apply(1, d, 0, w);
+      ++inner_products_;
       const auto [ww, dd] = run.sum(norm2(w), norm2(d));
       if (run.ends()) return;
       ColumnScalars alpha = ratio(gg, ww + D2 * dd);
@@ -158,7 +168,7 @@ class Refinement final : public GradientMethod<T> {
       w *= alpha;
       M.apply_adjoint(-1, w, 1, g);
       g -= (alpha * D2) * d;
-      inner_products_ += 2;
+      ++inner_products_;
       const ColumnScalars next = run.sum(norm2(g))[0];
       update(xpby(g, ratio(next, gg), d));
       gg = next;
@@ -207,13 +217,8 @@ class Refinement final : public GradientMethod<T> {
   ColumnScalars delta;
   RefinementGain gain_;
   std::vector<RefinedColumn> columns_;
-  Index inner_products_ = 0;
+  Index inner_products_ = 0, inner_products_with_A_ = 0;
 };
-
-template <Scalar T>
-Index products_of(const LinearOperator<T>& A) {
-  return A.activity().forward_applications + A.activity().adjoint_applications;
-}
 
 void check(const RefinedOptions& options) {
   require<UsageError>(options.inner_iterations >= 1, "solve_refined: ", options.inner_iterations,
@@ -255,8 +260,7 @@ RefinedReport solve_refined(const LinearOperator<T>& A, const LinearOperator<T>&
     report.columns[j].is_refused =
         report.columns[j].is_refused && report.solve.columns[j].reason == StopReason::user_stop;
   report.products_with_approximation = refinement->inner_products();
-  report.products_with_A =
-      products_of(A) - before - (&A == &approximation ? refinement->inner_products() : 0);
+  report.products_with_A = products_of(A) - before - refinement->inner_products_with_A();
   report.refusal = refusal(report.columns);
   return report;
 }

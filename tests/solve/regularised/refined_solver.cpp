@@ -187,6 +187,28 @@ TEST_CASE("With A for its own approximation, one step is enough") {
   }
 }
 
+TEST_CASE("Products with a high plane are none with A") {
+  const KnownSpectrum<double> matrix(45, 23, geometric(23, 1e3));
+  for (const GridPtr& grid : compact_grids()) {
+    if (grid->backend()->memory_space() != MemorySpace::host) continue;
+    const auto A = dense_operator<double>(grid, Algorithm::stationary_a, matrix,
+                                          {.storage = Storage::planes}),
+               rough = high_plane(A);
+    const auto products_with = [](const OperatorPtr<double>& op) {
+      return op->activity().forward_applications + op->activity().adjoint_applications;
+    };
+    RefinedOptions options;
+    options.common = {.tolerance = 1e-10, .damp = 0.1};
+    const auto solution = refined<double>(*A, *rough, 4, random_elements<double>(4), options);
+    if (!grid->is_member()) continue;
+    CHECK(solution.report.products_with_approximation == products_with(rough));
+    // The high plane multiplies by A.
+    CHECK(solution.report.products_with_A == products_with(A) - products_with(rough));
+    // Aᴴb, the steps, and the verdicts.
+    CHECK(solution.report.products_with_A == 1 + 2 * solution.report.solve.iterations + 2);
+  }
+}
+
 TEST_CASE("A better approximation takes fewer steps, as the measured contraction says") {
   const KnownSpectrum<double> matrix(60, 60, geometric(60, 1e3));
   for (const GridPtr& grid : compact_grids()) {
