@@ -280,36 +280,82 @@ def large_problem(tools, *options):
             "--quiet", *options]
 
 
+class OnDisk:
+    """Solves with A on disks, of which each rank keeps as little in memory as it can."""
+
+    def __init__(self, jobs, scratch, *options):
+        self.jobs, self.scratch = jobs, scratch
+        self.words = large_problem(jobs.tools, "--storage", "disk", "--scratch", scratch, *SAVING, *options)
+        refused = self.run(memory=1)
+        least = re.search(r"at least ([\d.]+) MiB", refused.errors)
+        jobs.require(refused.status == 2 and least, "nothing says what memory is the least:", refused.errors)
+        self.memory = int(1.02 * 2**20 * float(least[1])) if least else 1 << 40
+
+    def run(self, *options, memory=None, checks="entry", **more):
+        return self.jobs.run("--memory", memory or self.memory, *options, solve=self.words, environment={**FROM_DISK, "GRIDLOPS_CHECK": checks}, **more)
+
+    def has_the_bits(self, run, *what):
+        self.jobs.require(run.status == 0 and (self.jobs.folder / "X.npy").read_bytes() == self.jobs.tools.from_memory, *what, run.status, run.errors[-500:])
+
+    def restart(self):
+        seconds = self.jobs.seconds
+        saved = (self.jobs.folder / "saved" / "manifest.json").exists()
+        self.has_the_bits(self.run(*(["--restart", "saved"] if saved else [])), "a restart gives other bits:")
+        self.jobs.seconds = seconds
+
+    def nothing_is_left(self):
+        self.jobs.require(not os.listdir(self.scratch), "files are left in the scratch directory:", os.listdir(self.scratch))
+
+
 def on_disk(fault, status, *patterns, checks="entry"):
-    """A on disks, of which each rank keeps as little in memory as it can. `fault` gets a chance."""
+    """A on disks. `fault` gets a chance."""
     def case(jobs):
         with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
-            streamed = large_problem(jobs.tools, "--storage", "disk", "--scratch", scratch, *SAVING)
-
-            def run(memory, *options, **more):
-                return jobs.run("--memory", memory, *options, solve=streamed,
-                                environment={**FROM_DISK, "GRIDLOPS_CHECK": checks, **more.pop("environment", {})}, **more)
-            refused = run(1)
-            least = re.search(r"at least ([\d.]+) MiB", refused.errors)
-            jobs.require(refused.status == 2 and least, "nothing says what memory is the least:", refused.errors)
-            memory = int(1.02 * 2**20 * float(least[1]))
-            rank = any_rank(jobs)
-            ended = run(memory, fault=f"{rank}:{fault(jobs.chance)}")
+            solves, rank = OnDisk(jobs, scratch), any_rank(jobs)
+            ended = solves.run(fault=f"{rank}:{fault(jobs.chance)}", checks=checks)
             jobs.ended(ended, status, LIMIT + 30)
             for pattern in patterns:
                 jobs.require(re.search(pattern.format(rank), ended.errors, re.MULTILINE), "nobody says", pattern.format(rank), ended.errors)
-            seconds = jobs.seconds
             if status == 0:
-                jobs.require((jobs.folder / "X.npy").read_bytes() == jobs.tools.from_memory, "the result has other bits")
+                solves.has_the_bits(ended, "the result has other bits")
             else:
                 jobs.output_is_old()
-                saved = (jobs.folder / "saved" / "manifest.json").exists()
-                again = run(memory, *(["--restart", "saved"] if saved else []))
-                jobs.require(again.status == 0 and (jobs.folder / "X.npy").read_bytes() == jobs.tools.from_memory,
-                             "a restart gives other bits:", again.status, again.errors[-500:])
-            jobs.seconds = seconds
-            jobs.require(not os.listdir(scratch), "files are left in the scratch directory:", os.listdir(scratch))
+                solves.restart()
+            solves.nothing_is_left()
     return case
+
+
+def killed_while_tiles_stay(jobs):
+    """The tiles of all ranks are there, since a rank has read its own for longer than ahead of the first product."""
+    with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
+        tiles = Path(scratch, "tiles")
+        solves = OnDisk(jobs, scratch, "--tiles", tiles)
+
+        def kept():
+            return {path.name: path.stat().st_mtime_ns for path in tiles.iterdir()}
+        ended = solves.run(fault=f"{any_rank(jobs)}:read-kept:{jobs.chance.randint(100, 300)}:kill")
+        jobs.ended(ended, 128 + signal.SIGKILL, LIMIT + 5)
+        jobs.output_is_old()
+        made = kept()
+        jobs.require(len(made) == 2 * RANKS and not program.leftovers(tiles), "tiles:", sorted(made))
+        solves.restart()
+        jobs.require(kept() == made, "a restart makes tiles again")
+        shutil.rmtree(tiles)
+        solves.nothing_is_left()
+
+
+def two_in_one_scratch(jobs):
+    with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
+        (jobs.folder / "second").mkdir()
+        second = Jobs(jobs.tools, jobs.folder / "second", jobs.expected, jobs.chance)
+        both = [OnDisk(each, scratch) for each in (jobs, second)]
+        with ThreadPoolExecutor(2) as pool:
+            runs = list(pool.map(OnDisk.run, both))
+        for solves, run in zip(both, runs, strict=True):
+            solves.jobs.ended(run, 0, PATIENCE)
+            solves.has_the_bits(run, "the result has other bits")
+            solves.nothing_is_left()
+        jobs.wrong += second.wrong
 
 
 @contextlib.contextmanager
@@ -415,6 +461,8 @@ ROWS = [
      on_disk(lambda chance: f"read:{chance.randint(1, 200)}:block", 0, r"^gridlops: rank {} on \S+: has waited 10 s for \d+ bytes of A from"), False),
     (16, "a rank is killed while it reads A", "`read:N:kill`", "137; nothing is left; the same bits",
      on_disk(lambda chance: f"read:{chance.randint(1, 400)}:kill", 137), False),
+    (16, "a rank is killed while tiles stay", "`read-kept:N:kill`", "137; a restart takes them; the same bits", killed_while_tiles_stay, False),
+    (16, "two jobs in one scratch directory", "both at once", "0; the same bits; nothing is left", two_in_one_scratch, False),
     (17, "SIGTERM", "`cblas_dgemm:N:term`", "75; saved, and goes on with the same bits", terminated, True),
     (17, "SIGTERM while a space grows", "`cblas_dgemm:N:term`", "the same", while_a_space_grows(terminated), False),
     (18, "a rank is slow", "`cblas_dgemm:N:slow`", "0; nothing is said", slowed, False),

@@ -83,6 +83,9 @@ void record(const char* what, const std::string& path) {
 /// A file of A on a disk.
 bool is_nameless(const std::string& path) { return path.ends_with(" (deleted)"); }
 
+/// One that stays.
+bool is_kept(const std::string& path) { return path.ends_with(".tiles"); }
+
 bool is_temporary(std::string_view path) { return path.find(".tmp.") != std::string_view::npos; }
 
 std::string path_of(int descriptor) {
@@ -135,7 +138,8 @@ ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {
   static std::mutex threads_read;
   const auto befalls_it = [&] {
     const std::lock_guard one_at_a_time(threads_read);
-    return is_nameless(path_of(fd)) && file_fails("read");
+    const std::string path = path_of(fd);
+    return is_nameless(path) ? file_fails("read") : is_kept(path) && file_fails("read-kept");
   };
   if (!befalls_it()) return read(fd, buf, nbytes, offset);
   const std::string& kind = fault().kind;

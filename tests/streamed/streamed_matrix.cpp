@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
