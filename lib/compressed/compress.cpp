@@ -306,7 +306,13 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
     return compress_with<T>(A, options, [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
       const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);
       blocks.append(backend, block,
-                    [&](const SeriesBlock::WritePart& write) { block->store(std::move(tiles), {}, write); });
+                    [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& begin_wait) {
+                      block->store(std::move(tiles), {},
+                                   [&](Index part, Index begin, const std::byte* from, Index bytes) {
+                                     const DiskWait wait = begin_wait(bytes);
+                                     write(part, begin, from, bytes);
+                                   });
+                    });
       return block;
     });
   });

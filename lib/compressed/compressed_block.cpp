@@ -213,6 +213,7 @@ std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend
   const Index bytes = block.parts().bytes_on_disk();
   if (bytes > 0) parts->put_in(std::make_shared<TileFile>(TileFile::nameless(on_disk->scratch, bytes)));
   block.store(std::move(tiles), fetch, [&](Index part, Index begin, const std::byte* from, Index count) {
+    const DiskWait wait = parts->writing(count);
     parts->write(part, begin, from, count);
   });
   parts->finish();

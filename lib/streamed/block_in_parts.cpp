@@ -102,7 +102,7 @@ void BlockInParts<T>::for_each_piece(Index part, const StoredParts::UsePiece& us
 }
 
 template <Scalar T>
-double BlockInParts<T>::store(Source& source, const WritePart& write) const {
+double BlockInParts<T>::store(Source& source, const WritePart& write, const BeginWait& begin_wait) const {
   const TraceRegion region("store tiles");
   double norm = 0;
   const auto store_part = [&](Range strips, Range cols) {
@@ -110,7 +110,7 @@ double BlockInParts<T>::store(Source& source, const WritePart& write) const {
     const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
     const MatrixView<const T> part = source.read(rows, cols);
     {
-      const AtWork at_work;
+      const DiskWait wait = begin_wait(part.size() * Index{sizeof(T)});
       norm = std::hypot(norm, norm_of(part));
       store_tiles(part, strips, cols, write);
     }

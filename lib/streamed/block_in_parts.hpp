@@ -56,7 +56,7 @@ class BlockInParts final : public SeriesBlock {
   }
 
   /// Hands the tiles to write(), and returns ‖block‖_F. Throws what they throw.
-  double store(Source& source, const WritePart& write) const;
+  double store(Source& source, const WritePart& write, const BeginWait& begin_wait) const;
   /// ‖part‖_F.
   double norm_of_part(Index part, const std::byte* memory) const;
 

@@ -103,6 +103,7 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
     for (Index k = 0; k < trial.slabs(); ++k) {
       keep_alive();
       begins.push_back(k * trial.slab());
+      const DiskWait wait = file->writing(trial.slab());
       file->write(trial.memory(), trial.slab(), begins.back());
     }
     file->finish();

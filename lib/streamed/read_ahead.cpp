@@ -7,17 +7,10 @@
 
 #include "base/at_work.hpp"
 #include "base/message.hpp"
-#include "comm/failure/job_end.hpp"
 #include "gridlops/base/trace.hpp"
+#include "streamed/disk_wait.hpp"
 
 namespace gridlops {
-
-namespace {
-
-/// Whoever waits for so long says so, and again after twice as long.
-constexpr std::chrono::seconds first_patience{10};
-
-}  // namespace
 
 ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> passes,
                      std::function<void(Index, const std::byte*)> check)
@@ -34,6 +27,24 @@ ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> pass
 
 ReadAhead::~ReadAhead() {
   for (std::jthread& thread : threads_) thread.request_stop();
+  std::unique_lock lock(mutex_);
+  await_reads(lock);
+}
+
+template <class IsDone>
+void ReadAhead::await(std::unique_lock<std::mutex>& lock, const IsDone& is_done,
+                      const std::string& for_what) {
+  const AtWork at_work;
+  for (DiskPatience patience; !changed_.wait_for(lock, patience.next(), is_done);) {
+    lock.unlock();
+    patience.tell(for_what);
+    lock.lock();
+  }
+}
+
+void ReadAhead::await_reads(std::unique_lock<std::mutex>& lock) {
+  await(
+      lock, [this] { return in_flight_ == 0; }, message("reads from ", source_.place(), " to end"));
 }
 
 /// The next part to be read is the k-th of the pass, or the first one of those that follow it.
@@ -95,9 +106,8 @@ void ReadAhead::begin_pass(Index pass) {
   const bool is_read_ahead =
       !has_failed_ && ((used_none && pass == pass_) || (used_all && pass == last.next));
   if (!is_read_ahead) {
-    const AtWork at_work;
     is_held_ = true;
-    changed_.wait(lock, [this] { return in_flight_ == 0; });
+    await_reads(lock);
     is_held_ = has_failed_ = false;
     oldest_ = next_;
     read_from(pass, 0);
@@ -114,19 +124,10 @@ const std::byte* ReadAhead::get(Index k) {
   const auto is_there = [&] { return next_ > turn && slot.left == 0; };
   if (!is_there()) {
     const TraceRegion region("wait for the disk");
-    const AtWork at_work;
     const auto begin = std::chrono::steady_clock::now();
-    const auto waited = [begin] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin);
-    };
     const Index bytes = source_.bytes(passes_[at(pass_)].parts[at(k)]);
-    for (auto patience = first_patience; !changed_.wait_for(lock, patience, is_there); patience *= 2) {
-      lock.unlock();
-      report(message("has waited ", static_cast<Index>(waited().count()), " s for ", bytes,
-                     " bytes of A from ", source_.place(), "; is that disk slow, or gone?"));
-      lock.lock();
-    }
-    seconds_waited_ += waited().count();
+    await(lock, is_there, message(bytes, " bytes of A from ", source_.place()));
+    seconds_waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   has_failed_ = slot.failure != nullptr;
   if (has_failed_) std::rethrow_exception(slot.failure);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -63,6 +64,11 @@ class ReadAhead {
   };
 
   void run(const std::stop_token& stop, std::byte* staging);
+  /// Waits until is_done(), of which changed_ tells, and says so if that takes long.
+  template <class IsDone>
+  void await(std::unique_lock<std::mutex>& lock, const IsDone& is_done, const std::string& for_what);
+  /// Waits until no thread reads.
+  void await_reads(std::unique_lock<std::mutex>& lock);
   void read_from(Index pass, Index k);
   Slot& slot_of(Index turn) { return slots_[at(turn % ring_.slots)]; }
   std::byte* memory_of(Index turn) const { return ring_.memory + turn % ring_.slots * ring_.slot_bytes; }

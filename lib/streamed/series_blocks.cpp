@@ -54,7 +54,7 @@ void use_parts(const std::shared_ptr<StoredParts>& parts, const std::vector<Seri
 }
 
 void SeriesBlocks::append(const std::shared_ptr<Backend>& backend, const std::shared_ptr<SeriesBlock>& block,
-                          const std::function<void(const SeriesBlock::WritePart&)>& store) {
+                          const Store& store) {
   stop();
   backend_ = backend;
   const PartPlan& plan = block->parts();
@@ -67,10 +67,12 @@ void SeriesBlocks::append(const std::shared_ptr<Backend>& backend, const std::sh
   }
   if (!file_) file_ = std::make_shared<TileFile>(TileFile::nameless(on_disk_.scratch, 0));
   file_->take_room(end);
-  store([&](Index part, Index begin, const std::byte* from, Index bytes) {
-    hashes[at(part)] += StoredParts::hash_of(begin, from, bytes);
-    file_->write(from, bytes, places[at(part)] + begin);
-  });
+  store(
+      [&](Index part, Index begin, const std::byte* from, Index bytes) {
+        hashes[at(part)] += StoredParts::hash_of(begin, from, bytes);
+        file_->write(from, bytes, places[at(part)] + begin);
+      },
+      [&](Index bytes) { return file_->writing(bytes); });
   file_->finish();
   bytes_.insert(bytes_.end(), plan.bytes.begin(), plan.bytes.end());
   hashes_.insert(hashes_.end(), hashes.begin(), hashes.end());

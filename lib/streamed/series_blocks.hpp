@@ -21,6 +21,8 @@ namespace gridlops {
 class SeriesBlock {
  public:
   using WritePart = std::function<void(Index part, Index begin, const std::byte* from, Index bytes)>;
+  /// Begins the wait for so many bytes to be written.
+  using BeginWait = std::function<DiskWait(Index bytes)>;
 
   SeriesBlock() = default;
   SeriesBlock(const SeriesBlock&) = delete;
@@ -57,9 +59,10 @@ class SeriesBlocks {
 
   const StreamOptions& options() const { return on_disk_; }
 
-  /// Appends what store(write) writes of a block to the file. Ends what start() began.
+  using Store = std::function<void(const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& wait)>;
+  /// Appends what store(write, wait) writes of a block to the file. Ends what start() began.
   void append(const std::shared_ptr<Backend>& backend, const std::shared_ptr<SeriesBlock>& block,
-              const std::function<void(const SeriesBlock::WritePart&)>& store);
+              const Store& store);
   /// Returns add(). If that throws, forgets what it has appended, which another rank may not have.
   template <class Add>
   auto all_or_none(Add&& add) {

@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
@@ -72,7 +71,7 @@ void StoredParts::write(Index part, Index begin, const std::byte* from, Index by
 void StoredParts::read_residents() {
   for (Index part = 0; part < plan_.count(); ++part) {
     if (!plan_.is_resident(part)) continue;
-    const AtWork at_work;
+    const DiskWait wait(message(plan_.bytes[at(part)], " bytes of A from ", file_->place()));
     file_->read(resident(part), plan_.bytes[at(part)], places_in_file_[at(part)]);
     residents_read_ += plan_.bytes[at(part)];
     check(part, resident(part));
@@ -118,7 +117,7 @@ void StoredParts::take_from(std::unique_ptr<const PartSource> source,
     if (!plan_.is_resident(part)) continue;
     for (Index piece = 0; piece < source_->pieces(part); ++piece) {
       keep_alive();
-      const AtWork at_work;
+      const DiskWait wait(message(plan_.bytes[at(part)], " bytes of A from ", source_->place()));
       residents_read_ += source_->read(part, piece, resident(part), staging_);
     }
     take(part, resident(part));

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -74,12 +73,14 @@ bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
 
 template <Scalar T>
 void StreamedBlock<T>::store(Source& source) {
-  norm_ = block_->store(source, [this](Index part, Index begin, const std::byte* from, Index bytes) {
-    parts_->write(part, begin, from, bytes);
-  });
+  norm_ = block_->store(
+      source,
+      [this](Index part, Index begin, const std::byte* from, Index bytes) {
+        parts_->write(part, begin, from, bytes);
+      },
+      [this](Index bytes) { return parts_->writing(bytes); });
   parts_->finish();
-  if (stays())
-    keep_tiles(kept_, {of_, block_->slabs().strips_each, norm_, parts_->hashes()}, parts_->file());
+  if (stays()) keep_tiles(kept_, {of_, block_->slabs().strips_each, norm_, parts_->hashes()}, parts_->file());
   start();
 }
 

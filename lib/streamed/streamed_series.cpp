@@ -48,9 +48,10 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
                                                                     A.local().rows, A.local().cols,
                                                                     options.column_stable, options.memory)};
     MemorySource<T> source(A);
-    blocks().append(grid->backend(), made.block, [&](const SeriesBlock::WritePart& write) {
-      made.norm = made.block->store(source, write);
-    });
+    blocks().append(grid->backend(), made.block,
+                    [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& wait) {
+                      made.norm = made.block->store(source, write, wait);
+                    });
     return made;
   };
   return blocks().all_or_none(

@@ -12,7 +12,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 
@@ -58,8 +57,8 @@ TileFile::TileFile(std::string place, FileDescriptor descriptor)
 }
 
 void TileFile::take_room(Index bytes) {
-  const AtWork at_work;
   if (bytes <= room_) return;
+  const DiskWait wait(message("room for ", bytes - room_, " bytes of A in ", place_));
   int result = uninterrupted([&] { return ::fallocate(file_.number(), 0, room_, bytes - room_); });
   // Where the file system takes no room ahead, a full disk shows when it is written.
   if (result != 0 && errno == EOPNOTSUPP)
@@ -114,6 +113,10 @@ TileFile TileFile::to_read(const std::string& path) {
   return TileFile(path, std::move(descriptor));
 }
 
+DiskWait TileFile::writing(Index bytes) const {
+  return DiskWait(message(bytes, " bytes of A to reach ", place_));
+}
+
 void TileFile::write(const void* from, Index bytes, Index offset) {
   for (Index done = 0; done < bytes;) {
     const auto moved = uninterrupted([&] {
@@ -129,7 +132,7 @@ void TileFile::write(const void* from, Index bytes, Index offset) {
 }
 
 void TileFile::finish() {
-  const AtWork at_work;
+  const DiskWait wait(message("A to reach ", place_));
   if (uninterrupted([&] { return ::fdatasync(file_.number()); }) != 0)
     throw OutputError(message(place_, ": cannot write A to the disk: ", reason()));
   static_cast<void>(::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_DONTNEED));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "io/file.hpp"
+#include "streamed/disk_wait.hpp"
 
 namespace gridlops {
 
@@ -31,6 +32,8 @@ class TileFile {
   /// Takes room on the disk up to this many bytes, where there is room for fewer. Throws OutputError on this
   /// rank alone.
   void take_room(Index bytes);
+  /// The wait for so many bytes to be written, for its caller to have meanwhile.
+  DiskWait writing(Index bytes) const;
   /// Throws OutputError on this rank alone.
   void write(const void* from, Index bytes, Index offset);
   /// What has been written goes to the disk. Throws OutputError.

@@ -89,6 +89,7 @@ void keep_tiles(const std::string& path, TileRecord record, TileFile& file) {
       message(fs::path(path).filename().string(), ".", XXH3_64bits(text.data(), text.size()), ".tiles");
   json["file"] = record.file;
   const LockFile one_at_a_time(path + ".lock", "put tiles there", patience);
+  const DiskWait wait(message("tiles to stay in ", path));
   file.keep_as(beside(path, record.file));
   write_text_file(record_at(path),
                   [whole = json_text(json, 1) + "\n"]() mutable { return std::exchange(whole, {}); });

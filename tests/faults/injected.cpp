@@ -95,6 +95,16 @@ std::string path_of(int descriptor) {
   return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
 }
 
+/// Longer than any limit of a test.
+void block_once() {
+  static std::once_flag first;
+  std::call_once(first, [] { sleep(12); });
+}
+
+void block_if(std::string_view operation) {
+  if (file_fails(operation)) block_once();
+}
+
 int failed(int number) {
   errno = number;
   return -1;
@@ -144,10 +154,7 @@ ssize_t pread(int fd, void* buf, std::size_t nbytes, off_t offset) {
   if (!befalls_it()) return read(fd, buf, nbytes, offset);
   const std::string& kind = fault().kind;
   if (kind == "short") return read(fd, buf, nbytes / 3 / 4096 * 4096 + 4096, offset);
-  if (kind == "block") {
-    static std::once_flag first;
-    std::call_once(first, [] { sleep(12); });
-  }
+  if (kind == "block") block_once();
   if (kind != "flip" && kind != "block") return failed(error_number());
   const ssize_t count = read(fd, buf, nbytes, offset);
   if (kind == "flip" && count > 0) *static_cast<char*>(buf) ^= 1;
@@ -162,6 +169,10 @@ int fallocate(int fd, int mode, off_t offset, off_t length) {
 
 ssize_t pwrite(int fd, const void* buf, std::size_t nbytes, off_t offset) {
   static const auto write = next<ssize_t(int, const void*, std::size_t, off_t)>("pwrite64");
+  if (is_nameless(path_of(fd))) {
+    block_if("store");
+    return write(fd, buf, nbytes, offset);
+  }
   if (!is_temporary(path_of(fd)) || !file_fails("write")) return write(fd, buf, nbytes, offset);
   if (fault().kind == "short") return write(fd, buf, (nbytes + 2) / 3, offset);
   return failed(error_number());
@@ -171,6 +182,12 @@ int ftruncate(int fd, off_t length) noexcept {
   static const auto resize = next<int(int, off_t)>("ftruncate64");
   const int number = is_temporary(path_of(fd)) ? error("resize") : 0;
   return number == 0 ? resize(fd, length) : failed(number);
+}
+
+int fdatasync(int fd) {
+  static const auto flush = next<int(int)>("fdatasync");
+  if (is_nameless(path_of(fd))) block_if("settle");
+  return flush(fd);
 }
 
 int fsync(int fd) {
