@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/streamed/streamed_matrix.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/message.hpp"
+#include "comm/failure/watchdog.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/local/buffer.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "io/npy_files.hpp"
+#include "streamed/read_ahead.hpp"
 #include "streamed/scratch_disk.hpp"
+#include "streamed/tile_file.hpp"
 #include "support/metered_backend.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
@@ -328,6 +335,28 @@ TEST_CASE("A disk that is full or not there is an error on all ranks", "[streame
     CHECK_THROWS_AS(stream_matrix<T>(A, {.scratch = folder.file("")}), OutputError);
     CHECK(nameless_files(folder.file("")).empty());
   }
+}
+
+TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[streamed_matrix]") {
+  Watchdog* const watchdog = Watchdog::current();
+  if (watchdog == nullptr || !watchdog->thread_answers()) return;
+  constexpr Index block = TileFile::block;
+  const ScratchFolder folder(disk);
+  const Buffer<std::byte> memory(make_host_backend(), 3 * block);
+  void* first = memory.data();
+  auto room = static_cast<std::size_t>(memory.size());
+  auto* const ring =
+      static_cast<std::byte*>(std::align(std::size_t{block}, 2 * std::size_t{block}, first, room));
+  const double limit = watchdog->set_timeout_seconds(1);
+  if (world().rank() == 0) {
+    TileFile file = TileFile::nameless(folder.file(""), block);
+    file.write(ring, block, 0);
+    const auto slow = [](Index, const std::byte*) { std::this_thread::sleep_for(std::chrono::seconds(3)); };
+    ReadAhead reader(file, {ring, 2, block}, {{{{0, 0, block}}, 0}, {{{0, 0, block}}, 1}}, slow);
+    reader.begin_pass(1);
+  }
+  CHECK_NOTHROW(world().barrier());
+  watchdog->set_timeout_seconds(limit);
 }
 
 TEST_CASE("What cannot be read, or was not written, is an error on all ranks, and not for good",
