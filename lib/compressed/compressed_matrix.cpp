@@ -19,7 +19,7 @@ namespace gridlops {
 namespace {
 
 template <Scalar T>
-class StationaryCompressed final : public CompressedMatrix<T> {
+class StationaryCompressed final : public CompressedMatrix<T>, public SharesProduct {
  public:
   /// made: empty on idle ranks.
   StationaryCompressed(const ConstDistMatrix<T>& shape, MadeBlock<T> made, int power,
@@ -30,7 +30,7 @@ class StationaryCompressed final : public CompressedMatrix<T> {
         report_(report),
         may_fail_(may_fail) {
     const ProcessGrid& grid = *shape.grid();
-    if (grid.is_member()) product_ = std::make_unique<StationaryProduct<T>>(grid, ReductionOrder::any);
+    if (grid.is_member()) product_ = shared_product<T>(grid);
   }
 
   const CompressionReport& report() const override { return report_; }
@@ -77,7 +77,7 @@ class StationaryCompressed final : public CompressedMatrix<T> {
   Real<T> factor_;
   CompressionReport report_;
   bool may_fail_;
-  std::unique_ptr<StationaryProduct<T>> product_;
+  std::shared_ptr<StationaryProduct<T>> product_;
 };
 
 }  // namespace

@@ -347,11 +347,11 @@ TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[s
   auto room = static_cast<std::size_t>(memory.size());
   auto* const ring =
       static_cast<std::byte*>(std::align(std::size_t{block}, 2 * std::size_t{block}, first, room));
-  const double limit = watchdog->set_timeout_seconds(1);
+  const double limit = watchdog->set_timeout_seconds(3);
   if (world().rank() == 0) {
     TileFile file = TileFile::nameless(folder.file(""), block);
     file.write(ring, block, 0);
-    const auto slow = [](Index, const std::byte*) { std::this_thread::sleep_for(std::chrono::seconds(3)); };
+    const auto slow = [](Index, const std::byte*) { std::this_thread::sleep_for(std::chrono::seconds(2)); };
     ReadAhead reader(file, {ring, 2, block}, {{{{0, 0, block}}, 0}, {{{0, 0, block}}, 1}}, slow);
     reader.begin_pass(1);
   }

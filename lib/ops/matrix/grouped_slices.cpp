@@ -124,9 +124,18 @@ class GroupedOperators final : public LinearOperator<T> {
 
  private:
   Index do_kept_bytes(const Partition& columns) const override {
-    Index bytes = 0;
-    for (const OperatorPtr<T>& slice : slices_) bytes += slice->kept_bytes(columns);
-    return bytes;
+    Index bytes = 0, shared = 0;
+    for (const OperatorPtr<T>& slice : slices_) {
+      const Index own = slice->kept_bytes(columns);
+      if (dynamic_cast<const SharesProduct*>(slice.get()) == nullptr) {
+        bytes += own;
+      } else {
+        const Index alone = slice->kept_bytes(Partition());
+        bytes += alone;
+        shared = std::max(shared, own - alone);
+      }
+    }
+    return bytes + shared;
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_slice([&](const LinearOperator<T>& A, const Rows& rows) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "comm/failure/failure.hpp"
@@ -59,5 +60,23 @@ class StationaryProduct {
   std::unique_ptr<BlockExchange<T>> models_, data_;
   Buffer<T> gathered_;
 };
+
+/// A matrix whose products are made by shared_product(): what these take for some columns, matrices on one
+/// grid take once.
+class SharesProduct {
+ public:
+  virtual ~SharesProduct() = default;
+};
+
+/// The products of all matrices on this grid that have them, while any has. These keep the grid alive.
+template <Scalar T>
+std::shared_ptr<StationaryProduct<T>> shared_product(const ProcessGrid& grid) {
+  static std::map<const ProcessGrid*, std::weak_ptr<StationaryProduct<T>>> of_grids;
+  std::erase_if(of_grids, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto found = of_grids.find(&grid); found != of_grids.end()) return found->second.lock();
+  const auto made = std::make_shared<StationaryProduct<T>>(grid, ReductionOrder::any);
+  of_grids[&grid] = made;
+  return made;
+}
 
 }  // namespace gridlops
