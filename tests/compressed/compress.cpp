@@ -5,6 +5,8 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/slice_groups.hpp"
+#include "support/metered_backend.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -231,4 +233,40 @@ TEST_CASE("What cannot be compressed is refused on all ranks", "[compressed]") {
   CHECK(contains(message_of<UsageError>([&] { compress(A); }), "element (2, 1) of the matrix is"));
   const DistMatrix<double> whole(grid, replicated(4, 3));
   CHECK_THROWS_AS(compress(whole), ShapeError);
+}
+
+TEST_CASE("Compressed matrices on a grid take what products take once", "[compressed]") {
+  using T = double;
+  const auto backend = std::make_shared<MeteredBackend>();
+  for (const GridPtr& grid : grids_of(all_shapes(world().size()), [&] { return backend; })) {
+    if (!grid->is_member()) continue;
+    std::vector<OperatorPtr<T>> slices;
+    for (const Index offset : {0, 5})
+      slices.push_back(compress(filled(grid, matrix_layout(Algorithm::stationary_a, *grid, 90, 67),
+                                       [=](Index i, Index j) { return 1 / T(1 + offset + i + j); }),
+                                {.tolerance = 1e-6, .tile = 16}));
+    const auto apply = [](const LinearOperator<T>& A) {
+      DistMatrix<T> X(A.domain().grid, A.domain().layout(7)), Y(A.range().grid, A.range().layout(7));
+      A.apply(1, X, 0, Y);
+      A.apply_adjoint(1, Y, 0, X);
+    };
+    apply(*slices[0]);
+    const Index with_one = backend->bytes_in_use();
+    apply(*slices[1]);
+    CHECK(backend->bytes_in_use() == with_one);
+    const Partition columns = Partition::with_sizes({7}), none;
+    Index kept = 0, most = 0;
+    for (const OperatorPtr<T>& slice : slices) {
+      kept += slice->kept_bytes(none);
+      most = std::max(most, slice->kept_bytes(columns) - slice->kept_bytes(none));
+    }
+    const SliceGroups groups(grid, {{90, 67, 7}, {90, 67, 7}}, {{grid->shape(), 2}});
+    std::vector<OperatorPtr<T>> of_group;
+    for (const Index offset : {0, 5})
+      of_group.push_back(compress(
+          filled(groups.own_grid(), matrix_layout(Algorithm::stationary_a, *groups.own_grid(), 90, 67),
+                 [=](Index i, Index j) { return 1 / T(1 + offset + i + j); }),
+          {.tolerance = 1e-6, .tile = 16}));
+    CHECK(grouped_slices<T>(groups, of_group)->kept_bytes(columns) == kept + most);
+  }
 }
