@@ -249,6 +249,7 @@ TEST_CASE("Compressed matrices on a grid take what products take once", "[compre
       DistMatrix<T> X(A.domain().grid, A.domain().layout(7)), Y(A.range().grid, A.range().layout(7));
       A.apply(1, X, 0, Y);
       A.apply_adjoint(1, Y, 0, X);
+      release_scratch(*A.domain().grid);
     };
     apply(*slices[0]);
     const Index with_one = backend->bytes_in_use();
