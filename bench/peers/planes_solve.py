@@ -90,7 +90,7 @@ def measure(asked):
 def main():
     numbers = lambda text: [float(each) for each in text.split(",")]  # noqa: E731
     counts = lambda text: [int(each) for each in text.split(",")]  # noqa: E731
-    sizes = lambda text: [tuple(map(int, each.split("x"))) for each in text.split(",")]  # noqa: E731
+    sizes = lambda text: [tuple(map(int, each.split("x"))) for each in text.split(",") if each]  # noqa: E731
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
     parser.add_argument("--ranks", type=int, default=1)
