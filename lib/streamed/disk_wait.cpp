@@ -26,8 +26,11 @@ DiskWait::DiskWait(std::string for_what) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any over;
-    while (!over.wait_for(lock, stop, patience.next(), [&] { return stop.stop_requested(); }))
-      patience.tell(what);
+    // Where it stops, wait_for() may still say that it has not.
+    for (;; patience.tell(what)) {
+      over.wait_for(lock, stop, patience.next(), [&] { return stop.stop_requested(); });
+      if (stop.stop_requested()) return;
+    }
   });
 }
 

@@ -349,10 +349,11 @@ TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[s
       static_cast<std::byte*>(std::align(std::size_t{block}, 2 * std::size_t{block}, first, room));
   const double limit = watchdog->set_timeout_seconds(3);
   if (world().rank() == 0) {
-    TileFile file = TileFile::nameless(folder.file(""), block);
-    file.write(ring, block, 0);
+    const auto file = std::make_shared<TileFile>(TileFile::nameless(folder.file(""), block));
+    file->write(ring, block, 0);
+    const FileParts source(file, {{0, block}});
     const auto slow = [](Index, const std::byte*) { std::this_thread::sleep_for(std::chrono::seconds(2)); };
-    ReadAhead reader(file, {ring, 2, block}, {{{{0, 0, block}}, 0}, {{{0, 0, block}}, 1}}, slow);
+    ReadAhead reader(source, {ring, 2, block}, {{{0}, 0}, {{0}, 1}}, slow);
     reader.begin_pass(1);
   }
   CHECK_NOTHROW(world().barrier());
