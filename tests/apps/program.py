@@ -169,8 +169,8 @@ class Suite:
     def most_memory(self, *arguments, ranks):
         """The bytes of the rank that had most in a run, whose memory is not touched before it is used, and is returned when it is
         freed."""
-        peak = ("import resource, subprocess, sys\nstatus = subprocess.call(sys.argv[1:])\n"
-                "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)\nsys.exit(status)")
+        peak = ("import os, resource, subprocess, sys\nstatus = subprocess.call(sys.argv[1:])\n"  # a line by one write, that ranks do not mix
+                "os.write(2, b'peak %d\\n' % resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\nsys.exit(status)")
         run = self.run(*arguments, ranks=ranks, on_each_rank=(sys.executable, "-c", peak),
                        environment={"MALLOC_PERTURB_": "0", "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"})
         self.succeeded(run)
