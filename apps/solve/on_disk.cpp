@@ -171,7 +171,8 @@ void find_room(Communicator& world, SolveTask& task,
   const Index beside = before[0] + taken_by_others(task);
   task.memory_of_tiles = -most_of(-room_for_tiles(task, plan_of(task), limit - beside));
   const bool chooses = task.iteration.one_pass && !arguments.one_pass_is_given && task.saved.empty();
-  const bool measures = arguments.dry_run ? is_asked : chooses;  // it writes to the disks
+  // Unless A stays in its file, that writes to the disks.
+  const bool measures = arguments.dry_run ? is_asked || task.in_place : chooses;
   if (measures) measure_disks(world, task);
   if (measures && chooses)
     task.iteration = with_faster_passes(task.iteration, task.grid->shape(), task.machine);

@@ -173,10 +173,14 @@ class Mdd {
     Communicator& comm = run_.grid()->comm();
     StreamedSeries<C>& series = *G_.series;
     const Range all{0, series.count()};
-    // MPI has copies of what groups sum. Frequencies were read before, and what operators of compressed
-    // ones keep is resident.
+    // MPI has copies of what groups sum. Frequencies were read before, and the orders of compressed ones are
+    // resident, but not what products take.
+    const Partition columns = Partition::with_sizes({arguments_.sources});
+    Index products = arguments_.compress ? 0 : bytes.operators;
+    for (const OperatorPtr<C>& A : G_.alone.empty() ? std::vector{G_.A} : G_.alone)
+      if (arguments_.compress)
+        products = std::max(products, A->kept_bytes(columns) - A->kept_bytes(Partition()));
     const Index copies = bytes_of<C>(G_.A->domain()) + bytes_of<C>(G_.A->range()),
-                products = arguments_.compress ? 0 : bytes.operators,
                 beside = resident_bytes() + texts + copies + products + inversion;
     const Index least = std::max(peak_bytes(), beside + (all.size > 0 ? series.memory(0, all) : 0));
     std::array<Index, 2> most{beside, least};
@@ -389,9 +393,9 @@ Action define_mdd(Options& options) {
         arguments->on_disk = text == "disk";
       },
       "memory|disk",
-      "Where a kernel of spectra is, compressed or not; disk: it is never whole in memory; each rank has on "
-      "a disk what has no room in memory, and reads it ahead. Implies --groups, unless --independent is "
-      "given; then a frequency that is solved has all the room [memory]");
+      "Where a kernel of spectra is, compressed or not; disk: it is never whole in memory; each rank has its "
+      "part on a disk, keeps in memory what has room there, and reads the rest ahead. Implies --groups, "
+      "unless --independent is given; then a frequency that is solved has all the room [memory]");
   storage->needs(kernel);
   options
       .parsed(

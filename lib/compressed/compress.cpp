@@ -271,7 +271,7 @@ Compression compress_file(const std::shared_ptr<const ProcessGrid>& grid, const 
 
 template <Scalar T>
 CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const CompressionOptions& options,
-                                     const StoreTiles<T>& store) {
+                                     const StreamOptions* on_disk, const StoreTiles<T>& store) {
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
   agree(grid, "compress", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", A);
@@ -280,8 +280,7 @@ CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const Compress
     require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
                         "compress needs its matrix as ", needed.describe(), ", not as ",
                         A.layout().describe());
-    require<UsageError>(!store || grid->backend()->memory_space() == MemorySpace::host,
-                        "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
+    if (on_disk != nullptr) check_for_compressed(*grid, *on_disk);
   });
   if (!grid->is_member()) return idle_compressed<T>(grid, A.layout());
   return operator_of<T>(grid, A.layout(),
@@ -293,29 +292,26 @@ CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const Compress
 
 template <Scalar T>
 CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options) {
-  return compress_with<T>(A, options, {});
+  return compress_with<T>(A, options, nullptr, {});
 }
 
 template <Scalar T>
 CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options,
                                 StreamedSeries<T>& series) {
   SeriesBlocks& blocks = series.blocks();
-  require<UsageError>(!blocks.options().column_stable,
-                      "compressed matrices are not column-stable, as those of this series are to be");
-  return blocks.all_or_none([&] {
-    return compress_with<T>(A, options, [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
-      const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);
-      blocks.append(backend, block,
-                    [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& begin_wait) {
-                      block->store(std::move(tiles), {},
-                                   [&](Index part, Index begin, const std::byte* from, Index bytes) {
-                                     const DiskWait wait = begin_wait(bytes);
-                                     write(part, begin, from, bytes);
-                                   });
-                    });
-      return block;
-    });
-  });
+  const auto store = [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
+    const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);
+    blocks.append(backend, block,
+                  [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& begin_wait) {
+                    block->store(std::move(tiles), {},
+                                 [&](Index part, Index begin, const std::byte* from, Index bytes) {
+                                   const DiskWait wait = begin_wait(bytes);
+                                   write(part, begin, from, bytes);
+                                 });
+                  });
+    return block;
+  };
+  return blocks.all_or_none([&] { return compress_with<T>(A, options, &blocks.options(), store); });
 }
 
 template <Scalar T>

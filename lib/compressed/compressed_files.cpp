@@ -295,15 +295,6 @@ MadeBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> r
   return make_block<T>(backend, std::move(block), fetch, on_disk);
 }
 
-void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options) {
-  require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
-  require<UsageError>(options.tiles.empty() && !options.column_stable && !options.in_place,
-                      "a compressed matrix is neither column-stable nor read in place, nor do its tiles stay "
-                      "elsewhere");
-  require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
-                      "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
-}
-
 }  // namespace
 
 MatrixHeader read_compressed_header(Communicator& comm, const std::string& directory) {

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "ops/matrix/algorithms.hpp"
@@ -81,6 +83,15 @@ class StationaryCompressed final : public CompressedMatrix<T>, public SharesProd
 };
 
 }  // namespace
+
+void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options) {
+  require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
+  require<UsageError>(options.tiles.empty() && !options.column_stable && !options.in_place,
+                      "a compressed matrix is neither column-stable nor read in place, nor do its tiles stay "
+                      "elsewhere");
+  require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
+                      "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
+}
 
 template <Scalar T>
 MadeBlock<T> make_block(const std::shared_ptr<Backend>& backend, TiledBlock tiles, const FetchFactors& fetch,

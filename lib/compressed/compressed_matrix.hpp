@@ -9,6 +9,9 @@
 
 namespace gridlops {
 
+/// Throws UsageError if these options, or the grid, allow no compressed matrix on disks.
+void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options);
+
 /// A rank's block, and where its factors are. A block on its own knows what memory they take.
 template <Scalar T>
 struct MadeBlock {

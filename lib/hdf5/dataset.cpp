@@ -116,6 +116,7 @@ class StoredDataset : public Dataset {
 
   std::vector<Index> chunk_offsets() const override {
     const h5::Silence silence;
+    const AtWork at_work;
     require_plain_chunks();
     std::vector<Index> chunk, counts;
     Index count = 1;
@@ -124,13 +125,12 @@ class StoredDataset : public Dataset {
       counts.push_back((sizes_[d] + chunk[d] - 1) / chunk[d]);
       count *= counts[d];
     }
+    require_all_chunks(count);
     Index bytes = size_of(header_.type);
     for (const Index size : chunk) bytes *= size;
     const Index file_size = InputFile(name_.file).size();
     std::vector<Index> offsets;
     for (const StoredChunk& stored : stored_chunks(chunk, counts, count)) {
-      require<UsageError>(stored.address != HADDR_UNDEF, name_.text,
-                          ": has chunks that were never written; what is there cannot be read in place");
       require<InputError>(stored.bytes == static_cast<hsize_t>(bytes) && bytes <= file_size &&
                               stored.address <= static_cast<haddr_t>(file_size - bytes),
                           name_.text, ": has a chunk of ", stored.bytes, " bytes at byte ", stored.address,
@@ -138,8 +138,8 @@ class StoredDataset : public Dataset {
                           " bytes: the file is damaged");
       offsets.push_back(static_cast<Index>(stored.address));
     }
-    require<UsageError>(std::ssize(offsets) == count, name_.text, ": has ", offsets.size(), " of its ", count,
-                        " chunks; the others were never written, and cannot be read in place");
+    require<InputError>(std::ssize(offsets) == count, name_.text, ": has ", offsets.size(), " of its ", count,
+                        " chunks; was it changed meanwhile?");
     return offsets;
   }
 
@@ -157,16 +157,31 @@ class StoredDataset : public Dataset {
     const auto require_plain = [&](bool is_plain, const char* found) {
       require<UsageError>(is_plain, name_.text, ": ", found, "; that cannot be read in place");
     };
-    require_plain(H5Pget_layout(properties_.id()) == H5D_CHUNKED, "is in one piece with other data");
     require_plain(is_native_, "has elements of another format than this processor's");
     require_plain(name_.slices.empty(), "is a part of a dataset");
     require_plain(!is_matlab_, "is of MATLAB, with its columns one after the other");
+    require_plain(H5Pget_layout(properties_.id()) == H5D_CHUNKED,
+                  "is neither in chunks nor, in this file, in one piece that was written");
     require_plain(H5Pget_nfilters(properties_.id()) == 0, "is compressed, or goes through another filter");
     require_plain(is_in_named_file(), "is a link to another file");
     const Handle creation(H5Fget_create_plist(file_.id()), H5Pclose);
     hsize_t user_block = 0;
     require_plain(creation.is_open() && H5Pget_userblock(creation.id(), &user_block) >= 0 && user_block == 0,
                   "is in a file with a user block");
+  }
+
+  /// Throws UsageError unless there are so many chunks, which are not too many to look for.
+  void require_all_chunks(Index count) const {
+    // Before 1.14 HDF5 goes through all to find one. Each takes some 100 bytes until all are known.
+    constexpr Index most = H5_VERSION_GE(1, 14, 0) ? 100000 : 3000;
+    require<UsageError>(count <= most, name_.text, ": has ", count, " chunks, of which no more than ", most,
+                        " are read in place with HDF5 ", hdf5_text());
+    const Handle space(H5Dget_space(dataset_.id()), H5Sclose);
+    hsize_t stored = 0;
+    h5::checked<InputError>(H5Dget_num_chunks(dataset_.id(), space.id(), &stored), name_.text,
+                            ": cannot count its chunks");
+    require<UsageError>(stored == static_cast<hsize_t>(count), name_.text, ": has ", stored, " of its ",
+                        count, " chunks; the others were never written, and cannot be read in place");
   }
 
   /// In C order.
@@ -189,10 +204,6 @@ class StoredDataset : public Dataset {
                             ": cannot find its chunks");
     std::sort(found.begin(), found.end());
 #else
-    // Each question goes through all chunks.
-    constexpr Index most = 3000;
-    require<UsageError>(count <= most, name_.text, ": has ", count, " chunks, and HDF5 ", hdf5_text(),
-                        " finds no more than ", most, " in a reasonable time; from 1.14 on it does");
     for (Index number = 0; number < count; ++number) {
       StoredChunk& next = found.emplace_back();
       next.begin.resize(chunk.size());

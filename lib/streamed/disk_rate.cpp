@@ -7,7 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/failure/failure.hpp"
+#include "base/message.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/mpi.hpp"
@@ -118,6 +119,9 @@ DiskRate measure_file(Communicator& comm, const std::string& path, Index bytes, 
   attempt(comm, [&] {
     trial.take_memory();
     file = std::make_shared<TileFile>(TileFile::to_read(path));
+    require<InputError>(InputFile(path).size() >= trial.slab(), path,
+                        ": is too short to measure how fast it ", "is read; ", trial.slab(),
+                        " bytes are needed");
     // A short file is read again and again.
     const auto whole_blocks = [](Index bytes_of_file) {
       return std::max<Index>(bytes_of_file, 0) / TileFile::block * TileFile::block;

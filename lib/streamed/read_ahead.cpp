@@ -18,6 +18,7 @@ ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> pass
       ring_(ring),
       passes_(std::move(passes)),
       check_(std::move(check)),
+      ending_(message("reads from ", source.place(), " to end")),
       slots_(static_cast<std::size_t>(ring_.slots)) {
   read_from(0, 0);
   for (int k = 0; k < threads; ++k)
@@ -44,7 +45,7 @@ void ReadAhead::await(std::unique_lock<std::mutex>& lock, const IsDone& is_done,
 
 void ReadAhead::await_reads(std::unique_lock<std::mutex>& lock) {
   await(
-      lock, [this] { return in_flight_ == 0; }, message("reads from ", source_.place(), " to end"));
+      lock, [this] { return in_flight_ == 0; }, ending_);
 }
 
 /// The next part to be read is the k-th of the pass, or the first one of those that follow it.

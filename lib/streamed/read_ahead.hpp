@@ -77,6 +77,7 @@ class ReadAhead {
   const Ring ring_;
   const std::vector<Pass> passes_;
   const std::function<void(Index, const std::byte*)> check_;
+  const std::string ending_;  // what may be waited for
 
   // Each part that is read takes a turn, and slots in turn.
   mutable std::mutex mutex_;

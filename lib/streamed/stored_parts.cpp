@@ -3,6 +3,10 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <thread>
 #include <utility>
 
 #include "base/message.hpp"
@@ -113,15 +117,9 @@ void StoredParts::take_from(std::unique_ptr<const PartSource> source,
     is_checked_[at(part)] = true;
     visit(part, memory);
   };
-  for (Index part = 0; part < plan_.count(); ++part) {
-    if (!plan_.is_resident(part)) continue;
-    for (Index piece = 0; piece < source_->pieces(part); ++piece) {
-      keep_alive();
-      const DiskWait wait(message(plan_.bytes[at(part)], " bytes of A from ", source_->place()));
-      residents_read_ += source_->read(part, piece, resident(part), staging_);
-    }
-    take(part, resident(part));
-  }
+  take_residents();
+  for (Index part = 0; part < plan_.count(); ++part)
+    if (plan_.is_resident(part)) take(part, resident(part));
   if (plan_.slots == 0) return;
   read_ahead();
   const Pass pass(*this, 0);
@@ -129,6 +127,40 @@ void StoredParts::take_from(std::unique_ptr<const PartSource> source,
     const Index part = passes_[0].parts[at(k)];
     if (!plan_.is_resident(part)) take(part, pass.get(k));
     pass.release_before(k + 1);
+  }
+}
+
+/// Reads the parts that stay in memory from the source, by as many threads as read ahead, and some pieces at
+/// a time, so that a wait for the disk can be told.
+void StoredParts::take_residents() {
+  std::vector<std::pair<Index, Index>> pieces;
+  for (Index part = 0; part < plan_.count(); ++part)
+    for (Index piece = 0; plan_.is_resident(part) && piece < source_->pieces(part); ++piece)
+      pieces.emplace_back(part, piece);
+  constexpr Index together = 4 * ReadAhead::threads;
+  for (Index first = 0; first < std::ssize(pieces); first += together) {
+    keep_alive();
+    const DiskWait wait(message("parts of A from ", source_->place()));
+    const Index end = std::min<Index>(first + together, std::ssize(pieces));
+    std::atomic<Index> next{first}, bytes{0};
+    std::array<std::exception_ptr, ReadAhead::threads> failures{};
+    {
+      std::vector<std::jthread> threads;
+      for (int k = 0; k < ReadAhead::threads; ++k)
+        threads.emplace_back([&, k] {
+          try {
+            for (Index mine = next++; mine < end; mine = next++) {
+              const auto [part, piece] = pieces[at(mine)];
+              bytes += source_->read(part, piece, resident(part), staging_ + k * plan_.staging_each);
+            }
+          } catch (...) {
+            failures[at(k)] = std::current_exception();
+          }
+        });
+    }
+    residents_read_ += bytes;
+    for (const std::exception_ptr& failure : failures)
+      if (failure) std::rethrow_exception(failure);
   }
 }
 

@@ -85,6 +85,7 @@ class StoredParts {
   std::uint64_t hash_of(Index part, const std::byte* memory) const;
   void check(Index part, const std::byte* memory);
   void read_ahead();
+  void take_residents();
 
   const std::shared_ptr<Backend> backend_;
   const PartPlan plan_;

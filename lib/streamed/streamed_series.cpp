@@ -22,6 +22,7 @@ struct StreamedSeries<T>::Kept {
 template <Scalar T>
 StreamedSeries<T>::StreamedSeries(const StreamOptions& on_disk) : kept_(std::make_unique<Kept>(on_disk)) {
   require<UsageError>(on_disk.tiles.empty(), "the tiles of a series cannot stay: name no directory for them");
+  require<UsageError>(!on_disk.in_place, "the matrices of a series are not in files, to be read in place");
 }
 template <Scalar T>
 StreamedSeries<T>::~StreamedSeries() = default;

@@ -73,13 +73,14 @@ std::optional<TileFile> file_of_record(const std::string& path, const TileRecord
 }
 
 TileFile file_for_tiles(const std::string& path, Index bytes) {
-  const std::string target = path + ".tiles";
+  TileFile file = TileFile::for_good(path + ".tiles", 0);
   try {
-    return TileFile::for_good(target, bytes);
+    file.take_room(bytes);
   } catch (const OutputError&) {
     remove_tiles(path);
-    return TileFile::for_good(target, bytes);
+    file.take_room(bytes);
   }
+  return file;
 }
 
 void keep_tiles(const std::string& path, TileRecord record, TileFile& file) {

@@ -56,28 +56,28 @@ struct DiskRate {
 };
 GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes,
                                       Index memory = Index{256} << 20);
-/// The same for a file that is there. Each rank reads a part of it. Throws InputError and OutOfMemory on all
-/// ranks.
+/// The same for a file that is there, of 256 KiB or more. Each rank reads a part of it. Throws InputError and
+/// OutOfMemory on all ranks.
 GRIDLOPS_EXPORT DiskRate measure_file(Communicator& comm, const std::string& path, Index bytes,
                                       Index memory = Index{256} << 20);
 
 /// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
 /// Storage::packed: the same spaces and bits on the same grid. Outside a solver ranks also agree on how a
-/// product ended. Each rank has its block in a file
-/// without a name, which is gone when the process ends, however it ends, unless tiles are to stay. It keeps
-/// as much in memory as it may; threads read the rest ahead, past the system's cache where the file system
-/// can, while products compute. LinearOperator::normal_product() reads A once, a product with any number of
-/// columns too.
+/// product ended. Each rank has its block in a file without a name, which is gone when the process ends,
+/// however it ends, unless tiles are to stay, or a user's file is read in place. It keeps as much in memory as
+/// it may; threads read the rest ahead, past the system's cache where the file system can, while products
+/// compute. LinearOperator::normal_product() reads A once, a product with any number of columns too.
 ///
 /// If a rank cannot read its part, or a part is damaged, products throw InputError on all ranks, a solver at
 /// its next sums. The next product tries again. Ranks compare hashes (XXH3) of a part when they first read
-/// it, and with GRIDLOPS_CHECK=all each time.
+/// it; each time, if it is in a user's file, or with GRIDLOPS_CHECK=all.
 template <Scalar T>
 class GRIDLOPS_EXPORT StreamedMatrix : public LinearOperator<T> {
  public:
   /// ‖A‖_F, the same on all ranks of the grid; 0 on idle ones.
   virtual double frobenius_norm() const = 0;
-  /// What this rank has read of its file, in bytes, and how long products have waited for it.
+  /// What this rank has read, in bytes, in place by whole blocks of the file; and how long products have waited
+  /// for it.
   virtual Index bytes_read() const = 0;
   virtual double seconds_waited() const = 0;
 
@@ -90,9 +90,8 @@ using StreamedMatrixPtr = std::shared_ptr<const StreamedMatrix<T>>;
 /// The matrix in a file, whose header is `header`, on a grid in host memory (collective over the grid). No
 /// rank ever holds its block: it reads a few rows at a time, or columns if the file is in Fortran order,
 /// once, or in place again and again. Throws, on all ranks, UsageError if the grid is on GPUs, the options
-/// differ, or the elements cannot be read in place as they are; InputError if the
-/// file cannot be read; OutputError if the scratch directory cannot take A; ShapeError if T cannot hold its
-/// elements; OutOfMemory.
+/// differ, or the elements cannot be read in place as they are; InputError if the file cannot be read;
+/// OutputError if the scratch directory cannot take A; ShapeError if T cannot hold its elements; OutOfMemory.
 template <Scalar T>
 GRIDLOPS_EXPORT StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& grid,
                                                    const std::string& name, const MatrixHeader& header,

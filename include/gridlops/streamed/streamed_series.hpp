@@ -17,7 +17,7 @@ template <Scalar T>
 class GRIDLOPS_EXPORT StreamedSeries {
  public:
   /// Of the options, memory says how long the parts of a matrix may become. Throws UsageError if tiles are to
-  /// stay.
+  /// stay, or matrices to be read in place.
   explicit StreamedSeries(const StreamOptions& on_disk);
   ~StreamedSeries();
   StreamedSeries(const StreamedSeries&) = delete;
@@ -26,8 +26,8 @@ class GRIDLOPS_EXPORT StreamedSeries {
   /// Writes A to the disk, as stream_matrix() does, with the same errors (collective over its grid). The
   /// matrix works while start() has it, and the series is there; else its products throw UsageError. Its
   /// kept_bytes() are without A, and its bytes_read() 0: the series has those of all. Dense matrices that
-  /// follow each other on one grid take the memory of products together, which is among the kept_bytes() of
-  /// the first. Ends what start() began.
+  /// follow each other on one grid take the memory of products together. It is among the kept_bytes() of the
+  /// first, for the shape of that one, so begin with the largest. Ends what start() began.
   StreamedMatrixPtr<T> add(const ConstDistMatrix<T>& A);
 
   /// Until the next call the matrices with these numbers work, and this rank keeps `memory` bytes of them in

@@ -69,7 +69,7 @@ class GroupedSlices final : public LibraryOperator<T> {
       product_->reserve(op, models_of(slice), data_of(slice), columns.total());
     }
   }
-  /// All slices have the same buffers.
+  /// All slices have the same buffers. What these take is exact where slices have one shape.
   Index do_kept_bytes(const Partition& columns) const override {
     Index blocks = 0, buffers = 0;
     for (const Slice& slice : slices_) {
