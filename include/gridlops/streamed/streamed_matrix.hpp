@@ -64,8 +64,8 @@ GRIDLOPS_EXPORT DiskRate measure_file(Communicator& comm, const std::string& pat
 /// A matrix that lies on disks, as an operator. Products are those of Algorithm::stationary_a with
 /// Storage::packed: the same spaces and bits on the same grid. Outside a solver ranks also agree on how a
 /// product ended. Each rank has its block in a file without a name, which is gone when the process ends,
-/// however it ends, unless tiles are to stay, or a user's file is read in place. It keeps as much in memory as
-/// it may; threads read the rest ahead, past the system's cache where the file system can, while products
+/// however it ends, unless tiles are to stay, or a user's file is read in place. It keeps as much in memory
+/// as it may; threads read the rest ahead, past the system's cache where the file system can, while products
 /// compute. LinearOperator::normal_product() reads A once, a product with any number of columns too.
 ///
 /// If a rank cannot read its part, or a part is damaged, products throw InputError on all ranks, a solver at
@@ -76,8 +76,8 @@ class GRIDLOPS_EXPORT StreamedMatrix : public LinearOperator<T> {
  public:
   /// ‖A‖_F, the same on all ranks of the grid; 0 on idle ones.
   virtual double frobenius_norm() const = 0;
-  /// What this rank has read, in bytes, in place by whole blocks of the file; and how long products have waited
-  /// for it.
+  /// What this rank has read, in bytes, in place by whole blocks of the file; and how long products have
+  /// waited for it.
   virtual Index bytes_read() const = 0;
   virtual double seconds_waited() const = 0;
 
