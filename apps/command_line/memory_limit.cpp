@@ -3,6 +3,10 @@
 
 #include <unistd.h>
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -24,6 +28,12 @@ Index bytes_of(const char* file, const char* name) {
 
 Index resident_bytes() { return bytes_of("/proc/self/status", "VmRSS:"); }
 Index peak_bytes() { return bytes_of("/proc/self/status", "VmHWM:"); }
+
+void return_freed_memory() {
+#ifdef M_MMAP_THRESHOLD
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
+}
 
 Index available_bytes_per_rank(Communicator& comm) {
   std::array<char, 256> host{};

@@ -11,6 +11,10 @@ namespace gridlops::program {
 Index resident_bytes();
 Index peak_bytes();
 
+/// From now on memory of 128 KiB or more goes back to the system when it is freed, where the C library can do
+/// that. It keeps more and more of it otherwise, so that nobody can say what a process will take.
+void return_freed_memory();
+
 /// How much each rank may take, what it has now included, so that the ranks of no machine need more than is
 /// available there, nor than the control group of any allows; the same on all ranks (collective over comm).
 Index available_bytes_per_rank(Communicator& comm);

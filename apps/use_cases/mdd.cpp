@@ -283,6 +283,7 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "in "
         "memory");
   arguments.memory_is_given = arguments.memory > 0;
+  if (arguments.on_disk) return_freed_memory();
   if (arguments.on_disk && !arguments.memory_is_given) arguments.memory = available_bytes_per_rank(world);
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(

@@ -221,7 +221,7 @@ def test_on_disk(suite):
     np.save(suite.folder / "large_g.npy", G)
     np.save(suite.folder / "few_g.npy", G[:1])  # two ranks share it
     np.save(suite.folder / "large_d.npy", rng.standard_normal((samples, ny, 3)).astype(np.float32))
-    plain_memory = {"MALLOC_PERTURB_": "0", "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}  # what is freed is returned
+    plain_memory = {"MALLOC_PERTURB_": "0"}
     compressed, alone = ("--compress", 1e-4), ("--independent", "--tolerance", 0)
     with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
         # In memory and in groups, dense frequencies are stored as on disks.
