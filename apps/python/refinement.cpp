@@ -54,17 +54,6 @@ void bind_refinement(py::module_ native) {
         return difference_norm<T>(a.ptr, approximation.ptr, steps);
       },
       py::call_guard<py::gil_scoped_release>());
-  native.def("approximation_error_bounds",
-             [](const std::vector<double>& residual_norms, const std::vector<double>& normal_residual_norms,
-                const M& X, const py::object& damp, double norm) {
-               SolveReport report;
-               for (std::size_t j = 0; j < residual_norms.size(); ++j)
-                 report.columns.push_back({.residual_norm = residual_norms[j],
-                                           .normal_residual_norm = normal_residual_norms.at(j)});
-               const PerColumn damps = per_column(damp);
-               const py::gil_scoped_release release;
-               return approximation_error_bounds<T>(report, X.matrix, damps, norm);
-             });
 }
 
 }  // namespace

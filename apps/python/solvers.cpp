@@ -24,12 +24,14 @@ py::dict dict_of(const SolveReport& report) {
   result["iterations"] = report.iterations;
   std::vector<std::string> reasons;
   std::vector<Index> iterations;
-  std::vector<double> residual, normal_residual, norms, conditions, references, tested, quadratures;
+  std::vector<double> residual, normal_residual, relative_normal_residual, norms, conditions, references,
+      tested, quadratures;
   for (const ColumnReport& column : report.columns) {
     reasons.emplace_back(name_of(column.reason));
     iterations.push_back(column.iterations);
     residual.push_back(column.residual_norm);
     normal_residual.push_back(column.normal_residual_norm);
+    relative_normal_residual.push_back(column.relative_normal_residual_norm);
     norms.push_back(column.operator_norm);
     conditions.push_back(column.condition);
     references.push_back(column.reference_norm);
@@ -40,6 +42,7 @@ py::dict dict_of(const SolveReport& report) {
   result["column_iterations"] = iterations;
   result["residual_norms"] = residual;
   result["normal_residual_norms"] = normal_residual;
+  result["relative_normal_residual_norms"] = relative_normal_residual;
   result["operator_norms"] = norms;
   result["conditions"] = conditions;
   result["reference_norms"] = references;
@@ -287,23 +290,22 @@ void bind_solve(py::module_ native) {
 
 template <Scalar T>
 void bind_error_bounds(py::module_ native) {
-  native.def(
-      "error_bounds",
-      [](const std::vector<double>& residual_norms, const std::vector<double>& gradient_norms,
-         const std::vector<double>& reference_norms, const std::vector<double>& tested_norms,
-         const std::vector<double>& quadratures, double sigma_min_of_solve, const Matrix<T>& B,
-         const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A, bool is_definite) {
-        SolveReport report;
-        report.sigma_min = sigma_min_of_solve;
-        for (std::size_t j = 0; j < residual_norms.size(); ++j)
-          report.columns.push_back({.residual_norm = residual_norms[j],
-                                    .normal_residual_norm = gradient_norms.at(j),
-                                    .reference_norm = reference_norms.at(j),
-                                    .tested_norm = tested_norms.at(j),
-                                    .quadrature = quadratures.at(j)});
-        const py::gil_scoped_release release;
-        return error_bounds<T>(report, B.matrix, X.matrix, {std::move(damp), sigma_min, norm_A, is_definite});
-      });
+  native.def("error_bounds",
+             [](const std::vector<double>& residual_norms, const std::vector<double>& relative_gradient_norms,
+                const std::vector<double>& tested_norms, const std::vector<double>& quadratures,
+                double sigma_min_of_solve, const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp,
+                double sigma_min, double norm_A, bool is_definite, double difference_norm) {
+               SolveReport report;
+               report.sigma_min = sigma_min_of_solve;
+               for (std::size_t j = 0; j < residual_norms.size(); ++j)
+                 report.columns.push_back({.residual_norm = residual_norms[j],
+                                           .relative_normal_residual_norm = relative_gradient_norms.at(j),
+                                           .tested_norm = tested_norms.at(j),
+                                           .quadrature = quadratures.at(j)});
+               const py::gil_scoped_release release;
+               return error_bounds<T>(report, B.matrix, X.matrix,
+                                      {std::move(damp), sigma_min, norm_A, is_definite, difference_norm});
+             });
   native.def(
       "frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },
       py::call_guard<py::gil_scoped_release>());

@@ -62,8 +62,8 @@ std::string certified_plan_text(Communicator& world, const SolveTask& task, cons
 /// grid).
 template <Scalar T>
 std::vector<double> bounds_for_original(const SolveTask& task, const SolveReport& report,
-                                        const ConstDistMatrix<T>& X, const PerColumn& damp,
-                                        const CompressionReport& matrix);
+                                        const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
+                                        const PerColumn& damp, const CompressionReport& matrix);
 
 /// A line that says for which matrix the verdicts hold. norms: ‖x‖ of each column.
 std::string verdicts_text(const SolveTask& task, const CompressedSolve& solved,

@@ -186,8 +186,12 @@ class EndInSpace : public SolveObserver {
 /// What every solve of the task is asked for, without the damping. known: of A, if errors are bounded.
 SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& known) {
   SolveOptions options = task.arguments.options;
-  if (task.arguments.bounds_errors()) options.sigma_min = known.sigma_min;
-  if (options.error > 0) options.frobenius_norm = known.frobenius_norm;
+  if (task.arguments.bounds_errors()) {
+    options.sigma_min = known.sigma_min;
+    // An A that is not finite, or too large for ‖A‖_F, meets no bound, and has verdicts all the same.
+    options.frobenius_norm =
+        std::isfinite(known.frobenius_norm) ? known.frobenius_norm : std::numeric_limits<double>::max();
+  }
   options.one_pass = task.iteration.one_pass;
   if (task.sweep.in_space)
     if (const std::string saved = std::exchange(options.checkpoint, {}).directory; !saved.empty())
@@ -366,7 +370,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   if (compressed) {
     if (!certifies)
       solved.compressed->bounds =
-          bounds_for_original(task, solved.report, X, solved.cost.damp, compressed->report());
+          bounds_for_original(task, solved.report, B, X, solved.cost.damp, compressed->report());
     const std::string text = verdicts_text(task, *solved.compressed, column_norms(X));
     if (shows_progress) print(text);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/solve/error_bound.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,7 +16,11 @@ namespace gridlops {
 
 namespace {
 
-void require_usable(const char* name, double value) {
+void require_norm(const char* name, double value) {
+  require<UsageError>(!(value < 0), "error_bounds: ", name, " is ", value, "; it must not be negative");
+}
+
+void require_finite(const char* name, double value) {
   require<UsageError>(value >= 0 && std::isfinite(value), "error_bounds: ", name, " is ", value,
                       "; it must be a finite number ≥ 0");
 }
@@ -23,11 +28,23 @@ void require_usable(const char* name, double value) {
 }  // namespace
 
 void require_usable(const ErrorBoundOptions& options, Index rows, Index cols) {
-  for (const double damp : options.damp.values()) require_usable("a damping", damp);
-  require_usable("sigma_min", options.sigma_min);
-  require_usable("the norm of A", options.frobenius_norm);
+  for (const double damp : options.damp.values()) require_finite("a damping", damp);
+  require_finite("sigma_min", options.sigma_min);
+  require_norm("the norm of A", options.frobenius_norm);
+  require_norm("the norm of the difference", options.difference_norm);
   require<UsageError>(options.sigma_min == 0 || rows >= cols, "error_bounds: sigma_min is ",
                       options.sigma_min, ", but a matrix of ", rows, " x ", cols, " takes some models to 0");
+  require_possible(options.sigma_min, options.frobenius_norm, rows, cols);
+}
+
+// The squares of all singular values have the sum ‖A‖_F².
+void require_possible(double sigma_min, double frobenius_norm, Index rows, Index cols) {
+  constexpr double of_sums = 1e-8;  // orders of summation
+  const double most = frobenius_norm / std::sqrt(static_cast<double>(std::min(rows, cols)));
+  require<UsageError>(!(sigma_min > (1 + of_sums) * most), "sigma_min is ", sigma_min,
+                      ", but the smallest singular value of a matrix of ", rows, " x ", cols,
+                      " whose Frobenius norm is ", frobenius_norm, " is at most ", most,
+                      ": a bound of errors from it would be false; give a smaller one");
 }
 
 template <Scalar T>
@@ -40,9 +57,13 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
     describe_matrix(agreement, "X", X);
     agreement.on("sigma_min", options.sigma_min)
         .on("the norm of A", options.frobenius_norm)
+        .on("the norm of the difference", options.difference_norm)
         .on("the kind of system", options.is_definite ? "definite" : "least squares");
     for (const double damp : options.damp.values()) agreement.on("a damping", damp);
     require_usable(options, B.rows(), X.rows());
+    require<UsageError>(!options.is_definite || options.difference_norm == 0,
+                        "error_bounds: the norm of the difference is ", options.difference_norm,
+                        ", but the report is of a definite system; only least squares have that bound");
     require<ShapeError>(B.cols() == X.cols() && (!is_member || report.columns.size() == columns) &&
                             (options.damp.is_one() || options.damp.values().size() == columns),
                         "error_bounds: X has ", X.cols(), " columns, B ", B.cols(), ", the report ",
@@ -50,23 +71,25 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   });
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
-  const KnownOperator A{options.sigma_min, options.frobenius_norm};
+  const KnownOperator A{options.sigma_min, options.frobenius_norm, options.difference_norm};
   const ToleranceTest test = options.is_definite ? ToleranceTest::residual : ToleranceTest::gradient;
+  const bool is_of_this = options.sigma_min == report.sigma_min && options.difference_norm == 0;
+  constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   std::vector<double> bounds;
   for (std::size_t j = 0; j < columns; ++j) {
     const ColumnReport& column = report.columns[j];
-    const double damp = options.damp[static_cast<Index>(j)];
-    // Where b is 0, the report has no relative norm.
-    const double definite = column.reference_norm > 0 ? column.tested_norm * column.reference_norm
-                                                      : column.residual_norm + damp * damp * of_X[j];
-    const ColumnNorms norms{.tested_norm = options.is_definite ? definite : column.normal_residual_norm,
-                            .residual_norm = column.residual_norm,
-                            .data_norm = of_B[j],
-                            .x_norm = of_X[j],
-                            .damp = damp,
-                            .quadrature = options.sigma_min == report.sigma_min ? column.quadrature : 1};
-    bounds.push_back(
-        error_bound(norms, A, test, static_cast<double>(std::numeric_limits<Real<T>>::epsilon())));
+    // In units of ‖b‖, in which g is no smaller than A.
+    const double unit = of_B[j] > 0 ? of_B[j] : 1,
+                 lost = of_B[j] > 0 ? std::numeric_limits<double>::min() : 0;  // below the range of double
+    const ColumnNorms norms{
+        .tested_norm =
+            (options.is_definite ? column.tested_norm : column.relative_normal_residual_norm) + lost,
+        .residual_norm = column.residual_norm / unit,
+        .data_norm = of_B[j] / unit,
+        .x_norm = of_X[j] / unit,
+        .damp = options.damp[static_cast<Index>(j)],
+        .quadrature = is_of_this ? column.quadrature : 1};
+    bounds.push_back(unit * error_bound(norms, A, test, epsilon));
   }
   return bounds;
 }

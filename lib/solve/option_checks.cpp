@@ -7,6 +7,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
+#include "solve/run/verdict.hpp"
 
 namespace gridlops {
 
@@ -107,6 +108,7 @@ void check_error_options(const SolveOptions& options, Index rows, Index cols) {
                       options.error, ", but with neither damp nor sigma_min nothing bounds errors");
   require<UsageError>(options.error == 0 || options.frobenius_norm, "error is ", options.error,
                       ", but without frobenius_norm nothing bounds rounding");
+  if (options.frobenius_norm) require_possible(options.sigma_min, *options.frobenius_norm, rows, cols);
 }
 
 std::string fixed_words(Feature features, const SolveOptions& options) {

@@ -101,12 +101,16 @@ template <Scalar T>
 void SolveLog<T>::report_batch(const Verdicts& verdicts) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (std::size_t j = 0; j < numbers_.size(); ++j) {
+    const ColumnState& scaled = verdicts[static_cast<Index>(j)];
     const ColumnState column = verdicts.reported(static_cast<Index>(j));
     const bool lost = column.reason == StopReason::non_finite;
+    const double relative_normal_norm =
+        scaled.data_norm > 0 ? std::ldexp(scaled.final_normal_norm / scaled.data_norm, -scaled.scale.A) : 0;
     report_.columns[at(numbers_[j])] = {*column.reason,
                                         column.iterations,
                                         lost ? nan : column.final_residual_norm,
                                         lost ? nan : column.final_normal_norm,
+                                        lost ? nan : relative_normal_norm,
                                         column.tested_operator_norm(),
                                         column.condition,
                                         lost ? nan : column.reference,
@@ -144,8 +148,8 @@ void SolveLog<T>::visit(StateArchive& archive) {
     archive.visit_list(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
-                  column.operator_norm, column.condition, column.reference_norm, column.tested_norm,
-                  column.quadrature);
+                  column.relative_normal_residual_norm, column.operator_norm, column.condition,
+                  column.reference_norm, column.tested_norm, column.quadrature);
   if (has_other_sigma_min_)
     for (ColumnReport& column : report_.columns) column.quadrature = 1;
   auto alarms = static_cast<Index>(report_.alarms.size());

@@ -49,7 +49,7 @@ def solutions(original, op, damp):
     B = gl.zeros(op.range, 2, op.dtype).fill(lambda i, j: np.cos(i + 2 * j).astype(op.dtype))
     X, report = gl.solve_refined(original, op, B, damp=damp, max_iterations=60)
     Y, rough = gl.cgls(op, B, damp=damp, max_iterations=60)
-    bounds = gl.approximation_error_bounds(rough, Y, damp, op.report["error"] * op.report["norm"])
+    bounds = gl.error_bounds(rough, B, Y, op.report["norm"], damp=damp, difference_norm=op.report["error"] * op.report["norm"])
     return {"refined": X.gather(), "reasons": report["reasons"], "rough": Y.gather(), "bounds": bounds, "B": B.gather()}
 
 

@@ -85,7 +85,7 @@ def test_solutions_for_the_original():
         X, report = gl.solve_refined(op, cheap, data, damp=damp, tolerance=1e-10)
         Y, rough = gl.cgls(cheap, data, damp=damp, tolerance=1e-10)
         found, near = X.gather(), Y.gather()
-        bounds = gl.approximation_error_bounds(rough, Y, damp, cheap.report["error"] * cheap.report["norm"])
+        bounds = gl.error_bounds(rough, data, Y, cheap.report["norm"], damp=damp, difference_norm=cheap.report["error"] * cheap.report["norm"])
         if found is not None:
             assert report["reasons"] == ["converged"] * 2 and np.abs(found - exact).max() < 1e-7 * np.abs(exact).max()
             errors = np.linalg.norm(near - exact, axis=0)

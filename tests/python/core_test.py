@@ -284,7 +284,7 @@ def test_steps_with_an_approximation_solve_for_the_operator_itself():
         X, report = gl.solve_refined(op, approximation, B, damp=damps, tolerance=tolerance)
         norm = gl.difference_norm(op, approximation)
         Y, rough_report = gl.cgls(approximation, B, damp=damps)
-        bounds = gl.approximation_error_bounds(rough_report, Y, damps, norm)
+        bounds = gl.error_bounds(rough_report, B, Y, float(np.linalg.norm(A)), damp=damps, difference_norm=norm)
         found, roughly = X.gather(), Y.gather()
         other = operator_of(whole(name, 5, m, n) / 8)
         dear = gl.solve_refined(op, other, B, damp=0.1, tolerance=tolerance, cost_of_A=1, cost_of_approximation=2)[1]

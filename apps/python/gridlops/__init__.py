@@ -67,7 +67,7 @@ from .operators import (Operator, block_diagonal, damped, diagonal, function_ope
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
                        threshold_penalty)
-from .refinement import approximation_error_bounds, difference_norm, solve_refined
+from .refinement import difference_norm, solve_refined
 from .reports import IterationRecord, SolveReport
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices

@@ -38,14 +38,3 @@ def difference_norm(A: Operator, approximation: Operator, *, steps: int = 20) ->
     """A lower bound of ‖A − Ã‖₂, a few per cent too small at most, by so many steps of Golub–Kahan. Collective."""
     same_type(A, approximation)
     return float(functions_for(A.dtype).difference_norm(A.native, approximation.native, steps))
-
-
-def approximation_error_bounds(report: SolveReport, X: Matrix, damp: PerColumn, norm: float) -> npt.NDArray[np.float64]:
-    """The most that ‖x̃ − x*‖ can be for each column of a least-squares solution with an approximation of A. Collective.
-
-    x* is the solution with A; X and the report come from a solver that was given the approximation and ``damp``.
-    ``norm`` is ‖A − Ã‖₂ or more. The bound is norm·(‖r̃‖/D² + ‖x̃‖/(2D)) and the gradient's norm over D².
-    """
-    each = damp if isinstance(damp, (int, float)) else [float(value) for value in damp]
-    return np.asarray(functions_for(X.dtype).approximation_error_bounds(
-        report["residual_norms"], report["normal_residual_norms"], X.native, each, norm))

@@ -351,19 +351,22 @@ def frobenius_norm(A: Matrix) -> float:
 
 
 def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: float, *, damp: PerColumn = 0,
-                 sigma_min: float = 0, definite: bool = False) -> npt.NDArray[np.float64]:
+                 sigma_min: float = 0, definite: bool = False, difference_norm: float = 0) -> npt.NDArray[np.float64]:
     """The most that ‖x − x*‖ can be for each column of a least-squares solution. Collective over the grid.
 
     X and the report come from a solver that was given B and ``damp``. ``frobenius_norm`` is ‖A‖_F or more, and no
     singular value of A is below ``sigma_min``. For a report of :func:`cg` set ``definite``: A is positive
     semidefinite, and no eigenvalue is below ``sigma_min``. One of ``damp`` and ``sigma_min`` must not be 0: else nothing bounds
     the error, and the bounds are infinite. Rounding is part of the bounds, by the model in docs/solvers.md.
+
+    If the solver was given an approximation of A, such as a compressed matrix, ``difference_norm`` is the 2-norm of the
+    difference or more: the bounds are then those of the distance from the solution with A.
     """
     same_type(B, X)
     damps = [float(value) for value in np.atleast_1d(np.asarray(damp, np.float64))]
     return np.asarray(functions_for(X.dtype).error_bounds(
-        report["residual_norms"], report["normal_residual_norms"], report["reference_norms"], report["tested_norms"],
-        report["quadratures"], report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite))
+        report["residual_norms"], report["relative_normal_residual_norms"], report["tested_norms"], report["quadratures"],
+        report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite, difference_norm))
 
 
 def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,

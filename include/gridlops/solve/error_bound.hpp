@@ -13,30 +13,40 @@ namespace gridlops {
 struct ErrorBoundOptions {
   PerColumn damp = 0;    ///< D ≥ 0, as it was solved with
   double sigma_min = 0;  ///< σ ≥ 0: no singular value of A is smaller; 0 if A has fewer rows than columns
-  double frobenius_norm = 0;  ///< ‖A‖_F or more
+  double frobenius_norm = 0;  ///< ‖A‖_F or more; if it is not finite, nor are the bounds
   bool is_definite = false;  ///< the report is one of cg(): A is positive semidefinite, with eigenvalues ≥ σ
+  /// ‖A − Ã‖₂ ≥ 0 or more, if the report is of a solve with an approximation Ã, such as a compressed matrix.
+  /// 0: it is of one with A.
+  double difference_norm = 0;
 };
 
 /// The most that each ‖x − x*‖ can be, where x* minimises ‖A x − b‖² + D²‖x‖² (collective over the grid; the
-/// same on all members, and empty on idle ranks). With the recomputed gradient g = Aᴴ(b − Ax) − D²x and μ =
-/// D² + σ² ≤ λ_min(AᴴA + D²I),
+/// same on all members, and empty on idle ranks). With M = AᴴA + D²I, the gradient g = Aᴴ(b − Ax) − D²x and μ
+/// = D² + σ² ≤ λ_min(M), x* − x = M⁻¹g. The bound is the sum of these terms, with r = b − Ax:
 ///
-///   ‖x − x*‖ ≤ √Q ‖g‖/μ + R,    R = u ((‖A‖_F‖r‖ + D²‖x‖)/μ + (‖A‖_F‖x‖ + ‖b‖)/√μ),    r = b − Ax
+///   gradient     √Q ‖g‖/μ, since ‖M⁻¹g‖² ≤ gᴴM⁻¹g/μ. g is recomputed from its definition. Q ≤ 1 is
+///                ColumnReport::quadrature if the report is of a solve with this σ, else 1; it is below 1 in
+///                reports of cgls(), lsqr() and cg(), and contains the distance between g and the gradient of
+///                the recurrence, which is computed
+///   difference   ‖A − Ã‖ (‖r‖/μ + ‖x‖ min(1/√μ, 1/(2D))), where g and r are those of Ã: g has (A − Ã)ᴴr −
+///   Aᴴ(A
+///                − Ã)x more, and ‖M⁻¹Aᴴ‖ is at most that minimum
+///   products     u (‖A‖_F‖r‖/μ + (‖A‖_F‖x‖ + ‖b‖)/√μ): what rounding hides in g, with u = ε/2
+///   damping      2u D²‖x‖/μ: the same of D²x
 ///
-/// since x* − x = M⁻¹g with M = AᴴA + D²I, and ‖M⁻¹g‖² ≤ gᴴM⁻¹g/μ. Q ≤ 1 is ColumnReport::quadrature if the
-/// report is of a solve with this σ, else 1; it is below 1 in reports of cgls(), lsqr(), lsmr() and cg(). R
-/// is a model of what rounding hides in g, with u = ε/2: products with A are off by u‖A‖_F times the norm of
-/// the vector. Errors of sums of both signs stay below (Higham, Mary: SIAM J. Sci. Comput. 41, 2019); a proof
-/// would need the number of terms in front. Infinite if μ = 0, and NaN if norms are. A bound speaks of the
-/// problem, whatever the verdict on the column.
+/// The last two are a model: products with A are off by u‖A‖_F times the norm of the vector. Errors of sums
+/// of both signs stay below (Higham, Mary: SIAM J. Sci. Comput. 41, 2019); a proof would need the number of
+/// terms in front. Infinite if μ = 0, and NaN if norms are. A bound speaks of the problem, whatever the
+/// verdict on the column. SolveOptions::error tests the same bound.
 ///
 /// For cg(), where x* solves M x = b: with M = A + D²I, g = b − Mx and μ = D² + σ ≤ λ_min(M),
 ///
-///   ‖x − x*‖ ≤ √Q ‖g‖/μ + u ((‖A‖_F + D²)‖x‖ + ‖b‖)/μ.
+///   ‖x − x*‖ ≤ √Q ‖g‖/μ + u ((‖A‖_F + 2D²)‖x‖ + ‖b‖)/μ.
 ///
 /// report and X: from a solver with Feature::error_bound, which was given B. Throws ShapeError, on all
-/// members, if they do not match, and UsageError if a number is negative or not finite, or the members
-/// disagree.
+/// members, if they do not match, and UsageError if a number is negative, if no matrix with this ‖A‖_F has
+/// singular values that are all ≥ σ (σ > ‖A‖_F/√n), if is_definite and difference_norm are both given, or if
+/// the members disagree.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatrix<T>& B,
                                                  const ConstDistMatrix<T>& X,

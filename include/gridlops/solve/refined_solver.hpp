@@ -86,26 +86,9 @@ GRIDLOPS_EXPORT SolveBytes refined_bytes(const LinearOperator<T>& A, const Linea
 /// A lower bound of ‖A − Ã‖₂ by estimate_norm(), that is by Golub–Kahan bidiagonalisation, which never gives
 /// less than as many steps of power iteration on (A − Ã)ᴴ(A − Ã) (collective over the grid). The singular
 /// values of such differences lie close together, so that 20 steps may give a few per cent too little.
+/// error_bounds() says what the difference costs in accuracy, without A.
 template <Scalar T>
 GRIDLOPS_EXPORT double difference_norm(OperatorPtr<T> A, OperatorPtr<T> approximation, int steps = 20,
                                        std::uint64_t seed = 1);
-
-/// The most that each ‖x̃ − x*‖ can be for a solution x̃ with Ã, where x* minimises ‖A x − b‖² + D²‖x‖²
-/// (collective over the grid; the same on all members, and empty on idle ranks):
-///
-///   ‖x̃ − x*‖ ≤ ‖E‖(‖r̃‖/D² + ‖x̃‖/(2D)) + ‖g̃‖/D²,    E = A − Ã,  r̃ = b − Ãx̃,  g̃ = Ãᴴr̃ − D²x̃
-///
-/// Proof. The gradient of A at x̃ is Aᴴ(b − Ax̃) − D²x̃ = Aᴴ(r̃ − Ex̃) − Ãᴴr̃ + g̃ = Eᴴr̃ − AᴴEx̃ + g̃, and x* − x̃
-/// is (AᴴA + D²I)⁻¹ times it. The norm of that inverse is at most 1/D², and that of its product with Aᴴ at
-/// most max σ/(σ² + D²) = 1/(2D).
-///
-/// report and X: from a least-squares solver that was given Ã. difference_norm: ‖A − Ã‖₂ or more, such as the
-/// Frobenius norm; with difference_norm() this is an estimate of a bound. Rounding is not part of it.
-/// Infinite if D = 0. Throws ShapeError, on all members, if the arguments do not match, and UsageError if a
-/// number is negative or not finite, or the members disagree.
-template <Scalar T>
-GRIDLOPS_EXPORT std::vector<double> approximation_error_bounds(const SolveReport& report,
-                                                               const ConstDistMatrix<T>& X,
-                                                               const PerColumn& damp, double difference_norm);
 
 }  // namespace gridlops

@@ -41,6 +41,8 @@ struct ColumnReport {
   Index iterations = 0;
   double residual_norm = 0;         ///< ‖b − Ax‖, without damping, from its definition
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
+  double relative_normal_residual_norm =
+      0;                     ///< the same divided by ‖b‖, or 0 if b is 0: A's size and no smaller
   double operator_norm = 0;  ///< a lower bound of ‖A‖; for lsqr and lsmr an estimate of the Frobenius norm,
                              ///< which for lsqr is that of [A; D·I]
   double condition = 0;  ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0

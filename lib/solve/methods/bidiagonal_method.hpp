@@ -59,7 +59,8 @@ class BidiagonalMethod : public ColumnMethod<T> {
     begin(beta);
   }
 
-  TrueNorms true_norms(ColumnRun<T>& run) final {
+  /// v becomes the gradient.
+  TrueNorms true_norms(ColumnRun<T>& run) override {
     run.copy_right_hand_side(u);
     A.apply(-1, x, 1, u);
     A.apply_adjoint(1, u, 0, v);

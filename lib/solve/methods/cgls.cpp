@@ -72,6 +72,14 @@ class Cgls final : public GradientMethod<T> {
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
   }
 
+  TrueNorms true_norms(ColumnRun<T>& run) override {
+    copy(r, q);
+    TrueNorms norms = GradientMethod<T>::true_norms(run);
+    q -= r;
+    norms.residual_drift = sqrt(run.sum(norm2(q))[0]);
+    return norms;
+  }
+
   void restart(ColumnRun<T>& run) override {
     gamma = precondition(run, gamma);
     copy(z(), p);

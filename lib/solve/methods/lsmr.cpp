@@ -14,9 +14,6 @@ namespace {
 /// LSMR of §2.8. P eliminates β from the bidiagonal matrix, and P̄ eliminates θ:
 ///
 ///   βu = Av − αu    h̄ = h − (θ̄ρ/(ρ₋ρ̄₋)) h̄    αv = Aᴴu − βv    x += (ζ/(ρρ̄)) h̄    h = v − (θ/ρ) h
-///
-/// This is MINRES on the normal equations, so x is that of LSQR smoothed: x = s̄² x₋ + c̄² x_LSQR (Gutknecht,
-/// Rozložník: Residual smoothing techniques, BIT 41, 2001). ρ and θ are those of LSQR.
 template <Scalar T>
 class Lsmr final : public BidiagonalMethod<T> {
  public:
@@ -48,7 +45,6 @@ class Lsmr final : public BidiagonalMethod<T> {
     const Rotations before = std::exchange(P_bar, Rotations(P_bar.c * P.r, theta));  // ρ̄ = √((c̄₋ρ)² + θ²)
     zeta = P_bar.c * zeta_bar;                                                       // ζ = c̄ζ̄
     zeta_bar = -P_bar.s * zeta_bar;                                                  // ζ̄ = −s̄ζ̄
-    run.follow_quadrature(ratio(1, P.r * P.r), ratio(theta * theta, P.r * P.r), P_bar.c * P_bar.c);
     const ColumnScalars step = ratio(zeta, P.r * P_bar.r);
     // v has unit norm, x += (ζ/(ρρ̄)) h̄ and h = v − (θ/ρ) h
     update(scale(ratio(1, alpha), v), axpy(step, h_bar, x), xpby(v, -ratio(theta, P.r), h));

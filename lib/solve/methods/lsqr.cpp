@@ -36,6 +36,15 @@ class Lsqr final : public BidiagonalMethod<T> {
     run.set_norms({.damped_A = alpha});
   }
 
+  TrueNorms true_norms(ColumnRun<T>& run) override {
+    update(xpby(v, 0, w));
+    w *= rho_bar * phi_bar;  // the gradient of the recurrence
+    TrueNorms norms = BidiagonalMethod<T>::true_norms(run);
+    w -= v;
+    norms.gradient_drift = sqrt(run.sum(norm2(w))[0]);
+    return norms;
+  }
+
   /// The restarted space contains directions that have already been counted.
   void restart(ColumnRun<T>& run) override {
     adds_variances = false;

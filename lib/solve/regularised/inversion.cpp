@@ -113,7 +113,7 @@ void take_exact_zeros(const ConstDistMatrix<T>& B, SolveReport& report, DistMatr
     ColumnReport& column = report.columns[j];
     if (column.reference_norm != 0 || column.reason == StopReason::non_finite) return false;
     column.reason = StopReason::converged;
-    column.tested_norm = column.normal_residual_norm = 0;
+    column.tested_norm = column.normal_residual_norm = column.relative_normal_residual_norm = 0;
     column.residual_norm = data_norms[j];
     return true;
   });
@@ -150,12 +150,14 @@ void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, co
   A.apply(T(-1), X, T(1), r);
   A.apply_adjoint(T(1), r, T(0), s);
   s -= (damp * damp) * X;
-  const std::vector<double> residual_norms = column_norms(r), normal_norms = column_norms(s);
+  const std::vector<double> data_norms = column_norms(B), residual_norms = column_norms(r),
+                            normal_norms = column_norms(s);
   for (std::size_t j = 0; j < report.columns.size(); ++j) {
     report.columns[j].quadrature = 1;  // that of the solve was of other norms
     if (report.columns[j].reason == StopReason::non_finite) continue;
     report.columns[j].residual_norm = residual_norms[j];
     report.columns[j].normal_residual_norm = normal_norms[j];
+    report.columns[j].relative_normal_residual_norm = data_norms[j] > 0 ? normal_norms[j] / data_norms[j] : 0;
   }
 }
 

@@ -9,6 +9,8 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "ops/matrix/high_plane.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "solve/batches.hpp"
@@ -266,6 +268,11 @@ RefinedReport solve_refined(const LinearOperator<T>& A, const LinearOperator<T>&
 }
 
 template <Scalar T>
+double difference_norm(OperatorPtr<T> A, OperatorPtr<T> approximation, int steps, std::uint64_t seed) {
+  return estimate_norm(*sum(std::move(A), scale(T(-1), std::move(approximation))), steps, seed);
+}
+
+template <Scalar T>
 SolveBytes refined_bytes(const LinearOperator<T>& A, const LinearOperator<T>& approximation, Index nrhs,
                          const RefinedOptions& options) {
   if (!A.domain().grid->is_member()) return {};
@@ -276,6 +283,7 @@ SolveBytes refined_bytes(const LinearOperator<T>& A, const LinearOperator<T>& ap
 #define GRIDLOPS_INSTANTIATE(T)                                                                           \
   template RefinedReport solve_refined(const LinearOperator<T>&, const LinearOperator<T>&,                \
                                        const ConstDistMatrix<T>&, DistMatrix<T>&, const RefinedOptions&); \
+  template double difference_norm(OperatorPtr<T>, OperatorPtr<T>, int, std::uint64_t);                    \
   template SolveBytes refined_bytes(const LinearOperator<T>&, const LinearOperator<T>&, Index,            \
                                     const RefinedOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

@@ -28,6 +28,9 @@ struct TrueNorms {
   // For a test of the method's own: the reference of the tolerance, and the tested norm that rounding alone
   // produces.
   ColumnScalars reference = {}, rounding = {};
+  // For a method that follows quadrature: what the gradient, or the residual of which it is formed, has
+  // drifted by in the recurrence.
+  ColumnScalars gradient_drift = {}, residual_drift = {};
 };
 
 /// The properties of a method that do not depend on its operands.

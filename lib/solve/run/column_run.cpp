@@ -169,7 +169,10 @@ bool ColumnRun<T>::verify() {
     state.x_norm = norms.x[j];
     if (norms.reference.size() > 0) state.reference = norms.reference[j];
     if (norms.rounding.size() > 0) state.rounding_norm = norms.rounding[j];
-    goes_on[at(j)] = batch_.verdicts.verify(state, norms.tested[j], ends()) ? 1 : 0;
+    const RecomputedNorm tested{norms.tested[j],
+                                norms.gradient_drift.size() > 0 ? norms.gradient_drift[j] : 0,
+                                norms.residual_drift.size() > 0 ? norms.residual_drift[j] : 0};
+    goes_on[at(j)] = batch_.verdicts.verify(state, tested, ends()) ? 1 : 0;
   }
   if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) return false;
   batch_.solve.method.restart(*this);
@@ -186,10 +189,11 @@ bool ColumnRun<T>::drop_vanished(const ColumnScalars& x_norms) {
     const bool vanishes = x_norms[j] > 0 && given < static_cast<double>(std::numeric_limits<Real<T>>::min());
     if (!vanishes) continue;
     column(j).reason = StopReason::breakdown;
-    column(j).forget_quadrature();
     batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
     has_vanished = true;
   }
+  // The norms are computed once more, when the recurrence's vectors are gone.
+  for (Index j = 0; has_vanished && j < batch_.block.count(); ++j) column(j).forget_quadrature();
   return has_vanished;
 }
 
@@ -230,10 +234,9 @@ ColumnScalars ColumnRun<T>::steps(const ColumnScalars& gamma, const ColumnScalar
 }
 
 template <Scalar T>
-void ColumnRun<T>::follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios,
-                                     const ColumnScalars& weights) {
+void ColumnRun<T>::follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios) {
   for (Index k = 0; k < batch_.block.count(); ++k)
-    batch_.verdicts.follow_quadrature(column(k), steps[k], ratios[k], weights.size() > 0 ? weights[k] : 1);
+    batch_.verdicts.follow_quadrature(column(k), steps[k], ratios[k]);
 }
 
 template <Scalar T>

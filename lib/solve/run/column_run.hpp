@@ -110,9 +110,8 @@ class ColumnRun {
   /// Returns α = γ/δ, and 0 for columns that have no step and therefore end.
   ColumnScalars steps(const ColumnScalars& gamma, const ColumnScalars& delta);
   /// Sharpens the bounds of errors after these steps of conjugate gradients, from one gradient to the next,
-  /// whose squared norms have these ratios. weights: those of smoothing, if x is smoothed.
-  void follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios,
-                         const ColumnScalars& weights = {});
+  /// whose squared norms have these ratios. true_norms() then tells the drift.
+  void follow_quadrature(const ColumnScalars& steps, const ColumnScalars& ratios);
   /// Raises ‖A‖ to at least these lower bounds.
   void raise_operator_norms(const ColumnScalars& from_below);
   /// Raises ‖[A; D·I]‖, to which the method's test refers.

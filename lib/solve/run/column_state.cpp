@@ -32,14 +32,13 @@ void ColumnState::visit(StateArchive& archive) {
                 residual_norm, data_norm, x_norm, operator_norm, damped_operator_norm, condition,
                 rounding_norm, first_residual_norm, largest_x_norm, objective, snapshot_norm,
                 snapshot_residual, verified_norm, is_stuck, failed_checks, final_residual_norm,
-                final_normal_norm, quadrature, has_quadrature, conjugate_quadrature, lag);
+                final_normal_norm, quadrature, has_quadrature);
   reason = ended ? std::optional(how) : std::nullopt;
   scale = {static_cast<int>(power_of_A), static_cast<int>(power_of_b), static_cast<int>(power_of_damp)};
 }
 
 void ColumnState::forget_quadrature(bool begins_anew) {
-  quadrature = conjugate_quadrature = 1;
-  lag = 0;
+  quadrature = 1;
   has_quadrature = begins_anew;
 }
 

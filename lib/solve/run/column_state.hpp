@@ -34,9 +34,7 @@ struct ColumnState : ColumnNorms {
   double verified_norm = 0;    ///< tested_norm from its definition when the column last restarted; 0: never
   bool is_stuck = false;       ///< a restart from x has not brought it closer
   bool has_quadrature = true;  ///< false where rounding has made the quadrature meaningless
-  /// The quadrature of the x of conjugate gradients, and what a smoothed x lags behind it, in the same unit.
-  double conjugate_quadrature = 1, lag = 0;
-  Index failed_checks = 0;  ///< consecutive failures found by the guard
+  Index failed_checks = 0;     ///< consecutive failures found by the guard
 
   // Computed from their definitions once all columns have ended.
   double final_residual_norm = 0;  ///< ‖b − Ax‖

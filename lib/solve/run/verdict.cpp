@@ -23,25 +23,25 @@ double root_of_least_eigenvalue(double damp, const KnownOperator& A, ToleranceTe
 
 double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon) {
   // Norms are divided by √μ twice, since squares may not fit.
-  const bool is_definite = test == ToleranceTest::residual;
   const double root = root_of_least_eigenvalue(norms.damp, A, test);
   if (root == 0) return std::numeric_limits<double>::infinity();
-  // ‖M⁻¹g‖² ≤ gᴴM⁻¹g/μ.
+  const double x = norms.x_norm, r = norms.residual_norm / root, norm_A = A.frobenius_norm / root;
   const double of_gradient = std::sqrt(norms.quadrature) * (norms.tested_norm / root / root),
-               of_damping = std::pow(norms.damp / root, 2) * norms.x_norm,
-               hidden_in_residual = A.frobenius_norm / root * norms.x_norm + norms.data_norm / root;
-  const double hidden = is_definite
-                            ? hidden_in_residual / root
-                            : A.frobenius_norm / root * (norms.residual_norm / root) + hidden_in_residual;
-  return of_gradient + epsilon / 2 * (hidden + of_damping);
+               of_difference = A.difference_norm / root * (r + std::min(1.0, root / norms.damp / 2) * x),
+               in_residual = norm_A * x + norms.data_norm / root,
+               in_damping = 2 * std::pow(norms.damp / root, 2) * x,
+               in_product = test == ToleranceTest::residual ? in_residual / root : norm_A * r + in_residual;
+  return of_gradient + of_difference + epsilon / 2 * (in_product + in_damping);
 }
 
 namespace {
 
 bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
-  if (limits.error > 0 &&
-      error_bound(norms, limits.known, limits.test, limits.epsilon) <= limits.error * norms.x_norm)
-    return true;
+  if (limits.error > 0) {
+    if (error_bound(norms, limits.known, limits.test, limits.epsilon) <= limits.error * norms.x_norm)
+      return true;
+    if (limits.tolerance == 0 && limits.atol == 0 && limits.btol == 0) return false;
+  }
   if (limits.test != ToleranceTest::backward_error)
     return norms.tested_norm <= std::max(limits.tolerance * norms.reference, limits.absolute_tolerance);
   const double r = norms.damped_residual_norm(), A = norms.tested_operator_norm(),

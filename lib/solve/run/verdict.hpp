@@ -38,15 +38,20 @@ struct ColumnNorms {
 
 /// What the caller knows of A, for bounds of errors.
 struct KnownOperator {
-  double sigma_min = 0;       ///< no singular value is smaller; with the residual test, no eigenvalue
-  double frobenius_norm = 0;  ///< ‖A‖_F or more
+  double sigma_min = 0;        ///< no singular value is smaller; with the residual test, no eigenvalue
+  double frobenius_norm = 0;   ///< ‖A‖_F or more
+  double difference_norm = 0;  ///< ‖A − Ã‖ or more, where the norms are those of a solve with Ã
 };
 
 /// Throws UsageError unless a number of these can be one, for an operator of this shape.
 void require_usable(const ErrorBoundOptions& options, Index rows, Index cols);
+/// Throws UsageError if no matrix of this shape and this ‖A‖_F has a singular value as large as sigma_min for
+/// its smallest. A norm that is not finite excludes nothing.
+void require_possible(double sigma_min, double frobenius_norm, Index rows, Index cols);
 /// √μ of error_bounds().
 double root_of_least_eigenvalue(double damp, const KnownOperator& A, ToleranceTest test);
-/// The bound of error_bounds(); epsilon: of the elements' type.
+/// The sum of the terms of error_bounds(), from norms in units in which their products with ‖A‖ are finite;
+/// epsilon: of the elements' type. Everything that bounds an error calls this.
 double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTest test, double epsilon);
 
 /// The values with which a verdict compares the norms of one column.

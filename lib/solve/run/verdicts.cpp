@@ -62,20 +62,28 @@ double Verdicts::step(ColumnState& column, double gamma, double delta, bool fits
   return column.reason ? 0 : gamma / delta;
 }
 
+double Verdicts::root_of_least_eigenvalue(const ColumnState& column) const {
+  return gridlops::root_of_least_eigenvalue(column.damp, limits_of(column).known, rules_.test);
+}
+
 // Where the step is nearly as long as it can be, 1/μ at first, rounding must not make what is left too small.
-void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio, double weight) const {
+void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio) const {
   if (column.reason || !column.has_quadrature) return;
-  const double root = root_of_least_eigenvalue(column.damp, limits_of(column).known, rules_.test),
-               gained = root * step * root,
-               left = column.conjugate_quadrature - (1 - a_few * rules_.epsilon) * gained,
-               lag = weight < 1 ? std::pow(1 - weight, 2) * (column.lag + gained) / ratio : 0;
-  if (root > 0 && left > 0 && std::isfinite(left) && std::isfinite(ratio) && std::isfinite(lag)) {
-    column.conjugate_quadrature = left / (left + ratio);
-    column.lag = lag;
-    column.quadrature = std::min(1.0, (column.conjugate_quadrature + lag) / weight);
+  const double root = root_of_least_eigenvalue(column),
+               left = column.quadrature - (1 - a_few * rules_.epsilon) * (root * step * root);
+  if (root > 0 && left > 0 && std::isfinite(left) && std::isfinite(ratio)) {
+    column.quadrature = left / (left + ratio);
   } else {
     column.forget_quadrature();
   }
+}
+
+void Verdicts::add_drift(ColumnState& column, const RecomputedNorm& tested) const {
+  if (column.quadrature == 1) return;
+  const double drift = std::max(tested.gradient_drift, std::abs(tested.norm - column.tested_norm)) +
+                       root_of_least_eigenvalue(column) * tested.residual_drift,
+               root = (std::sqrt(column.quadrature) * column.tested_norm + drift) / tested.norm;
+  column.quadrature = root < 1 ? root * root : 1;
 }
 
 void Verdicts::test(ColumnState& column) const {
@@ -105,14 +113,9 @@ bool Verdicts::goes_back_to_best(const ColumnState& column) const {
   return column.tested_norm * (has_risen ? 1 : half_the_digits) > column.snapshot_norm;
 }
 
-bool Verdicts::verify(ColumnState& column, double tested, bool stop_asked) const {
-  if (column.quadrature < 1) {
-    // Of what the recomputed gradient differs by from that of the recurrence, nothing is known.
-    const double ratio = column.tested_norm / tested;
-    column.quadrature =
-        std::min(1.0, std::pow(ratio * std::sqrt(column.quadrature) + std::abs(1 - ratio), 2));
-  }
-  column.tested_norm = tested;
+bool Verdicts::verify(ColumnState& column, const RecomputedNorm& recomputed, bool stop_asked) const {
+  add_drift(column, recomputed);
+  const double tested = column.tested_norm = recomputed.norm;
   column.residual_norm = column.final_residual_norm;
   if (column.reason == StopReason::non_finite) return false;
   const auto judged = [&](const Rounding& rounding) {

@@ -25,6 +25,15 @@ struct VerdictRules {
   Index longest_sum = 1;  ///< the number of terms of a dot product in a product with A or Aᴴ
 };
 
+/// A tested norm that is computed from its definition, and what tells how far the recurrence's gradient is
+/// off.
+struct RecomputedNorm {
+  double norm = 0;
+  double gradient_drift = 0;  ///< the distance of both gradients, or of residuals for a definite A, if known
+  double residual_drift =
+      0;  ///< the distance of both residuals b − Ax, from which a method forms its gradient
+};
+
 /// Holds the columns of a batch, and knows which of them take part. verdict() decides whether a column is
 /// solved. The other reasons to end are facts of the iteration.
 class Verdicts {
@@ -52,13 +61,7 @@ class Verdicts {
   ///
   /// (Meurant, Tichý: On computing quadrature-based bounds for the A-norm of the error in conjugate
   /// gradients, Numer. Algorithms 62, 2013). The column keeps μG.
-  ///
-  /// x may also be smoothed: 1 − w of the x before, and w of that of conjugate gradients. The w that makes
-  /// its gradient shortest makes it w times as long as g, when squared. In the inner product of M the error
-  /// of conjugate gradients is orthogonal to all their steps before, so the squared error of x is at most
-  ///
-  ///   (G + L)‖g‖²,    L ← (1 − w)²(L + α)/ratio,    L₀ = 0.
-  void follow_quadrature(ColumnState& column, double step, double ratio, double weight) const;
+  void follow_quadrature(ColumnState& column, double step, double ratio) const;
   /// Gives a reason to a column that ends after this iteration. `converged` and `stagnated` are only claims
   /// at this point; verify() confirms or rejects them.
   void test(ColumnState& column) const;
@@ -69,12 +72,19 @@ class Verdicts {
   /// Gives the final verdict, once the norms have been recomputed from their definitions. Returns true if the
   /// column continues: it claimed to be solved but is not, or the guard has found it corrupted, for the first
   /// time in a row.
-  bool verify(ColumnState& column, double tested, bool stop_asked) const;
+  bool verify(ColumnState& column, const RecomputedNorm& recomputed, bool stop_asked) const;
   /// A resumed run may have other limits and tolerances. Ends columns, or lets them continue, as the new ones
   /// would have done.
   void judge_anew(ColumnState& column) const;
 
  private:
+  /// √μ of error_bounds().
+  double root_of_least_eigenvalue(const ColumnState& column) const;
+  /// Turns the quadrature of the recurrence's gradient g' into one of the recomputed g = g' + δ + Aᴴe. Since
+  /// ‖M^-½Aᴴ‖ ≤ 1,
+  ///
+  ///   (gᴴM⁻¹g)^½ ≤ (g'ᴴM⁻¹g')^½ + ‖δ‖/√μ + ‖e‖.
+  void add_drift(ColumnState& column, const RecomputedNorm& tested) const;
   /// What judge() says, where the method's norms tell whether x is the solution.
   std::optional<StopReason> verdict(const ColumnState& column, const Rounding& rounding) const;
   VerdictLimits limits_of(const ColumnState& column) const;
