@@ -167,7 +167,9 @@ def solved(problem, truth, report):
             ok = (truth.damped_r[j] <= problem.T[j] * (truth.b[j] + norm_A * truth.z[j]) + truth.r_error[j]
                   or truth.tested[j] <= problem.T[j] * norm_A * truth.damped_r[j] + rounding)
         if reason == "converged" and case.get("error") and report["error_bounds"] is not None:
-            ok = ok or report["error_bounds"][j] <= case["error"] * truth.x[j] * (1 + truth.unit)  # errors() checks the bound itself
+            by_error = report["error_bounds"][j] <= case["error"] * truth.x[j] * (1 + truth.unit)  # errors() checks the bound itself
+            require(by_error or problem.T[j] > 0, f"solved, bound above --error, {solver}", *what, "bound", report["error_bounds"][j], "x", truth.x[j])
+            ok = ok or by_error
         require(ok, f"solved, {reason}, {solver}", *what, "tested norm", truth.tested[j], "reference", truth.reference[j],
                 "tolerance", problem.T[j], "rounding", rounding)
         # The residual that CG's tolerance is for says nothing of x in the null space of A.

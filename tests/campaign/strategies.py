@@ -147,15 +147,17 @@ def solves(draw):
 
 @st.composite
 def bounded(draw):
-    """Many right-hand sides whose errors have bounds, by a damping or by what is known of A."""
+    """Many right-hand sides whose errors have bounds, by a damping or by what is known of A, with guesses near and far, down to what
+    rounding allows."""
     case = draw(solves())
     solver = draw(one_of("cgls", "cgls", "cg", "lsqr", "lsmr", "block-cgls"))
     rhs = draw(right_hand_sides(20, case["type"] in ("f32", "c64")))
     rhs = [{**of, "seed": of["seed"] + more} for of in rhs for more in (0, 1000)]
     damps = st.lists(one_of(1e-6, 1e-4, 1e-2, 0.1, 1), min_size=len(rhs), max_size=len(rhs))
     case.update(solver=solver, rhs=rhs, damp=draw(one_of(0, 1e-6, 1e-4, 1e-2, 0.1, 1)), other=None, out_is_B=False, variances=False, preconditioner=0,
-                condition_limit=0, one_pass=False, tolerance=draw(one_of(1e-4, 1e-2) if case["type"] in ("f32", "c64") else one_of(1e-12, 1e-8, 1e-2)),
-                error=draw(one_of(0, 1e-1, 1e-2, 1e-5)), iterations=draw(one_of(500, 100, 30, 10, 3, 1)), matrix=draw(matrices(solver == "cg")))
+                condition_limit=0, one_pass=False, tolerance=draw(one_of(1e-4, 1e-2, 1e-7, 0) if case["type"] in ("f32", "c64") else one_of(1e-12, 1e-8, 1e-2, 1e-15, 0)),
+                error=draw(one_of(0, 1e-1, 1e-2, 1e-5, 1e-12)), iterations=draw(one_of(500, 100, 30, 10, 3, 1)), matrix=draw(matrices(solver == "cg")))
+    case["guess"] = draw(st.none() | st.fixed_dictionaries({"kind": one_of("near", "far"), "seed": seeds, "digits": one_of(1, -3, -8, 3, 5, 8)}))
     case["rows"], case["cols"] = draw(shapes(solver == "cg"))
     if solver != "block-cgls" and draw(st.booleans()):
         case["damp"] = draw(damps)
