@@ -39,6 +39,7 @@ void require_usable(const ErrorBoundOptions& options, Index rows, Index cols) {
 
 // The squares of all singular values have the sum ‖A‖_F².
 void require_possible(double sigma_min, double frobenius_norm, Index rows, Index cols) {
+  if (frobenius_norm == 0) return;  // idle ranks do not know it
   constexpr double of_sums = 1e-8;  // orders of summation
   const double most = frobenius_norm / std::sqrt(static_cast<double>(std::min(rows, cols)));
   require<UsageError>(!(sigma_min > (1 + of_sums) * most), "sigma_min is ", sigma_min,

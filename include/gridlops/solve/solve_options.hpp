@@ -70,7 +70,8 @@ struct SolveOptions {
   double error = 0;
   /// σ, for `error`, and for sharper bounds by error_bounds() where ColumnReport::quadrature has any.
   double sigma_min = 0;
-  std::optional<double> frobenius_norm{};  ///< ‖A‖_F or more, which `error` needs
+  /// ‖A‖_F or more, which `error` needs. A σ that no A of this norm has is refused on all members.
+  std::optional<double> frobenius_norm{};
   /// Start from the values in X; otherwise start from zero and overwrite X. A column that is so far off that
   /// rounding of its residual hides b, ε‖b − Ax‖ ≥ ‖b‖, starts from zero, too.
   bool initial_guess = false;

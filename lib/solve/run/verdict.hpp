@@ -46,7 +46,7 @@ struct KnownOperator {
 /// Throws UsageError unless a number of these can be one, for an operator of this shape.
 void require_usable(const ErrorBoundOptions& options, Index rows, Index cols);
 /// Throws UsageError if no matrix of this shape and this ‖A‖_F has a singular value as large as sigma_min for
-/// its smallest. A norm that is not finite excludes nothing.
+/// its smallest. A norm that is 0, as frobenius_norm() has it on idle ranks, or not finite excludes nothing.
 void require_possible(double sigma_min, double frobenius_norm, Index rows, Index cols);
 /// √μ of error_bounds().
 double root_of_least_eigenvalue(double damp, const KnownOperator& A, ToleranceTest test);
