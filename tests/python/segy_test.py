@@ -29,7 +29,8 @@ def survey():
     return [(header(SOURCES[i], RECEIVERS[j]), values[i, j]) for i, j in pairs], values
 
 
-def write(path, traces, kind=5, endian="big", interval=4000):
+def write(path, traces, kind=5, endian="big", interval=4000, places=()):
+    """Writes a file, and then values into its header, at places (byte from 1 on, bytes, value)."""
     spec = segyio.spec()
     spec.samples, spec.format, spec.tracecount, spec.endian = np.arange(len(traces[0][1])), kind, len(traces), endian
     with segyio.create(path, spec) as file:
@@ -37,6 +38,10 @@ def write(path, traces, kind=5, endian="big", interval=4000):
         for number, (fields, samples) in enumerate(traces):
             file.header[number] = fields
             file.trace[number] = np.asarray(samples, file.dtype)
+    with open(path, "r+b") as file:
+        for byte, size, value in places:
+            file.seek(byte - 1)
+            file.write(value.to_bytes(size, endian))
 
 
 def test_arrays_and_positions(folder):
@@ -87,7 +92,11 @@ def test_what_is_not_regular(folder):
     on_root(lambda: write(folder / "kinds.segy", components[:-2]))
     expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "kinds.segy", sources=[73, 29]), "12 of code 12, 10 of code 13")
     on_root(lambda: write(folder / "nan.segy", [(fields, samples * (np.nan if number == 4 else 1)) for number, (fields, samples) in enumerate(traces)]))
-    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "nan.segy").traces[:], "trace 5", "not finite")
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "nan.segy").traces[:], "trace 5", "not finite", "without={0: [5]}")
+    found = gl.io.open_survey(grid, folder / "nan.segy", without={0: [5]}, fill=True)
+    assert np.isfinite(found.traces[:]).all() and (found.missing, found.left_out) == (1, 1) and 4 not in found.numbers
+    found = gl.io.open_survey(grid, folder / "components.segy", only={0: range(13, 25)})
+    assert found.traces[:].sum() == values.sum() + 13 * values.size
 
     dead = [*traces, ({**header([0, 0, 0], [0, 0, 0]), 29: 2}, traces[0][1])]
     on_root(lambda: write(folder / "dead.segy", dead))
@@ -113,6 +122,94 @@ def test_positions_that_differ_by_rounding(folder):
     assert (found.traces[:] == values).all()
     for rounding in (-1, np.inf, np.nan):
         expect_error(gl.UsageError, lambda rounding=rounding: gl.io.open_survey(grid, folder / "noise.segy", rounding=rounding), "cannot be rounded")
+
+
+def test_scalars_divide(folder):
+    """One position by two scalars is one position; a delay has a scalar, too."""
+    grid, places = gl.Grid(), [10.3, 10.6, 10.7]
+    traces = [({71: -scalar, 73: (5 + i) * scalar, 81: round(x * scalar), 109: 50 * (scalar // 10), 215: -(scalar // 10)}, [i, x])
+              for i, scalar in ((0, 10), (1, 100)) for x in places]
+    on_root(lambda: write(folder / "scalars.segy", traces))
+    found = gl.io.open_survey(grid, folder / "scalars.segy")
+    assert found.receivers[:, 0].tolist() == places and found.sources[:, 0].tolist() == [5, 6]
+    assert found.start == 0.05 and (found.traces[:, :, 0] == [[0], [1]]).all()
+    for scalar, start in ((10, 0.5), (0, 0.05), (-1, 0.05), (7, None)):
+        on_root(lambda scalar=scalar: write(folder / "delay.segy", [({**fields, 109: 50, 215: scalar}, samples) for fields, samples in traces]))
+        if start is None:
+            expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "delay.segy"), "byte 215", "is 7")
+        else:
+            assert gl.io.open_survey(grid, folder / "delay.segy").start == start
+    on_root(lambda: write(folder / "unassigned.segy", [({**fields, 109: 0, 215: 7}, samples) for fields, samples in traces]))
+    assert gl.io.open_survey(grid, folder / "unassigned.segy").start == 0
+    on_root(lambda: write(folder / "later.segy", [({**fields, 109: 500, 215: -(fields[71] // -10)}, samples) for fields, samples in traces]))
+    expect_error(gl.InputError, lambda: gl.io.open_survey(grid, folder / "later.segy"), "from 50 to 500 ms")
+
+
+def test_headers_that_disagree(folder):
+    grid, (traces, values) = gl.Grid(), survey()
+
+    def opened(changed=lambda number, fields: {}, places=(), **how):
+        on_root(lambda: write(folder / "file.segy", [({**fields, **changed(number, fields)}, samples) for number, (fields, samples) in enumerate(traces)], places=places))
+        return gl.io.open_survey(grid, folder / "file.segy", **how)
+
+    def refused(*words, **how):
+        expect_error(gl.InputError, lambda: opened(**how), *words)
+
+    for count in (0, SAMPLES):
+        assert (opened(lambda number, fields, count=count: {115: count}).traces[:] == values).all()
+    refused("7 samples", "byte 115", "1 of the 12", "trace 4", "with 5", changed=lambda number, fields: {115: 5 if number == 3 else 0})
+
+    assert opened(lambda number, fields: {117: 4000 if number % 2 else 0}).interval == 0.004
+    refused("4000 and 40000 micro", changed=lambda number, fields: {117: 40000})
+    assert opened(lambda number, fields: {117: 40000}, [(3217, 2, 40000)]).interval == 0.04
+    of_two = {"changed": lambda number, fields: {117: 2000 if fields[73] == 10050 else 4000}}
+    refused("2000 and 4000 micro", "only={117", **of_two)
+    assert opened(**of_two, only={117: 4000}).sources.shape == (3, 3) and opened(**of_two, interval=0.003).interval == 0.003
+    for wrong in (-0.004, 0, np.nan, np.inf):
+        expect_error(gl.UsageError, lambda wrong=wrong: opened(interval=wrong), "interval")
+
+    second = (3501, 2, 0x0200)
+    refused("4000 and 5000 micro", places=[second, (3273, 8, int.from_bytes(np.array(5000, ">f8").tobytes(), "big"))])
+    assert opened(places=[(3273, 8, int.from_bytes(np.array(5000, ">f8").tobytes(), "big")), (3269, 4, 9), (3507, 4, 1)]).interval == 0.004
+    assert opened(places=[second, (3269, 4, 7)]).samples == 7
+    refused("7 samples by byte 3221, but of 9", places=[second, (3269, 4, 9)])
+    refused("more headers", places=[second, (3507, 4, 1)])
+
+
+def test_units_of_coordinates(folder):
+    grid, (traces, _) = gl.Grid(), survey()
+
+    def opened(code, system=1, **how):
+        on_root(lambda: write(folder / "file.segy", [({**fields, 89: code(fields) if callable(code) else code}, samples) for fields, samples in traces],
+                              places=[(3255, 2, system)]))
+        return gl.io.open_survey(grid, folder / "file.segy", **how)
+
+    for code, system, units in ((0, 1, "m"), (1, 1, "m"), (1, 2, "ft"), (0, 0, ""), (1, 7, "")):
+        found = opened(code, system)
+        assert found.units == units and ("positions in ft" in str(found)) == (units == "ft")
+    for code, name in ((2, "seconds of arc"), (3, "degrees"), (4, "minutes"), (9, "code 9")):
+        expect_error(gl.InputError, lambda code=code: opened(code), name, f"only={{89: {code}}}")
+        assert opened(code, only={89: code}).units != "m" and opened(code, sources=[45], receivers=[0]).units == ""
+    expect_error(gl.InputError, lambda: opened(lambda fields: 2 if fields[73] == 10050 else 1), "seconds of arc")
+
+
+def test_questions_of_byte_order(folder):
+    """The file's order is asked for only where the other one can be read."""
+    grid, (traces, _) = gl.Grid(), survey()
+
+    def refused(name, *words, **how):
+        with pytest.raises(gl.InputError) as raised:
+            gl.io.open_survey(grid, folder / name, **how)
+        assert all(word in str(raised.value) for word in words), str(raised.value)
+        return "-endian?" in str(raised.value)
+
+    for order, other in (("little", False), ("big", True)):
+        on_root(lambda order=order: write(folder / f"{order}.segy", traces, endian=order))
+        assert refused(f"{order}.segy", f"{order}-endian?", little_endian=other)
+    for places, words in (([(3225, 2, 6)], ("format 6", "1, 2, 3, 5, 8")), ([(3221, 2, 40000)], ("40000 samples", "1 to 32767")),
+                          ([(3221, 2, 0), (3269, 4, 40000), (3501, 2, 0x0200)], ("0 samples", "40000", "1 to 32767"))):
+        on_root(lambda places=places: write(folder / "other.segy", traces, places=places))
+        assert not refused("other.segy", *words)
 
 
 def test_wrong_files_and_arguments(folder):
@@ -158,7 +255,7 @@ def test_damaged_files(folder):
 @pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")
 def test_import(folder, capsys, monkeypatch):
     traces, values = survey()
-    write(folder / "line.segy", traces)
+    write(folder / "line.segy", traces, places=[(3255, 2, 1)])
     found = gl.io.open_survey(gl.Grid(), folder / "line.segy")
     wanted = found.traces[:]
     monkeypatch.setattr("gridlops.__main__._BUFFER", 2 * 4 * values[0].size)  # two sources at a time
@@ -167,7 +264,7 @@ def test_import(folder, capsys, monkeypatch):
         assert main(["import", str(folder / "line.segy"), str(folder / "arrays"), "--order", axes]) == 0
         assert (np.load(folder / "arrays/traces.npy") == wanted.transpose(order)).all()
         assert (np.load(folder / "arrays/positions.npy") == np.concatenate([found.sources, found.receivers])).all()
-        assert json.loads((folder / "arrays/survey.json").read_text()) == {"interval": 0.004, "start": 0, "samples": SAMPLES, "axes": axes}
+        assert json.loads((folder / "arrays/survey.json").read_text()) == {"interval": 0.004, "start": 0, "samples": SAMPLES, "units": "m", "axes": axes}
         assert " x ".join(str(values.shape[axis]) for axis in order) in capsys.readouterr().out
         h5py = pytest.importorskip("h5py")
         assert main(["import", str(folder / "line.segy"), str(folder / "line.h5"), "--order", axes]) == 0
@@ -198,7 +295,7 @@ def test_import_of_spectra(folder, capsys, monkeypatch, sources, receivers, samp
                 chunk = spectra.chunks
                 assert chunk[0] == 1 and chunk[1] * chunk[2] <= max(traces, 1) and (chunk[1] == receivers or chunk[1] % min(2, max(traces, 1)) == 0)
                 assert chunk[2] == min(sources, max(traces, 1) // min(2, receivers, max(traces, 1)))
-                assert {**spectra.attrs} == {"interval": 0.004, "start": 0, "samples": length, "axes": "frequency,receiver,source"}
+                assert {**spectra.attrs} == {"interval": 0.004, "start": 0, "samples": length, "units": "", "axes": "frequency,receiver,source"}
                 expected = np.fft.rfft(values, length).transpose(2, 1, 0)
                 assert np.abs(spectra[...] - expected).max() <= 8 * np.finfo(spectra.dtype).eps * 50 * samples
     assert sorted(path.name for path in folder.iterdir()) == ["field.h5", "field.segy"]
@@ -208,7 +305,7 @@ def test_import_of_spectra(folder, capsys, monkeypatch, sources, receivers, samp
 def test_import_of_a_file_with_the_receivers_of_another(folder, capsys):
     pytest.importorskip("h5py")
     traces, _ = survey()
-    write(folder / "field.segy", traces)
+    write(folder / "field.segy", traces, places=[(3255, 2, 1)])
     write(folder / "shots.segy", [({**fields, 73: fields[73] + 500}, samples) for fields, samples in traces])
     write(folder / "fewer.segy", [(fields, samples) for fields, samples in traces if fields[81] > 30000])
     write(folder / "moved.segy", [({**fields, 85: fields[85] + (fields[81] == 31000)}, samples) for fields, samples in traces])
@@ -231,6 +328,8 @@ def test_import_of_a_file_with_the_receivers_of_another(folder, capsys):
 
     write(folder / "faster.segy", [({**fields, 73: fields[73] + 500}, samples) for fields, samples in traces], interval=2000)
     assert status("faster.segy", *of_field) == 65 and "every 2 ms" in capsys.readouterr().err
+    write(folder / "feet.segy", [({**fields, 73: fields[73] + 500}, samples) for fields, samples in traces], places=[(3255, 2, 2)])
+    assert status("feet.segy", *of_field) == 65 and "are in ft, but" in capsys.readouterr().err
     write(folder / "longer.segy", [(fields, np.append(samples, 1)) for fields, samples in traces])
     assert status("longer.segy", *of_field) == 0  # zeros follow shorter traces
     for samples, of_shots, of_data in ((7, "longer.segy", 8), (8, "longer.segy", 8), (8, "shots.segy", 7)):
@@ -255,7 +354,7 @@ def test_import_that_fails_leaves_nothing(folder, capsys):
     assert main(["import", str(folder / "gap.segy"), str(folder / "gap"), "--fill", "--order", "time,receiver,source"]) == 0
     weights, traces = np.load(folder / "gap/weights.npy"), np.load(folder / "gap/traces.npy")
     assert weights.dtype == "f4" and (weights == traces.any(axis=0)).all() and weights.shape == (3, 4) and weights.sum() == 10
-    for option, value in (("--order", "time,time,source"), ("--only", "29"), ("--sources", "x"), ("--spectra", "0"), ("--spectra", "1.5")):
+    for option, value in (("--order", "time,time,source"), ("--only", "29"), ("--only", "29=1,"), ("--sources", "x"), ("--spectra", "0"), ("--spectra", "1.5")):
         with pytest.raises(SystemExit) as ended:
             main(["import", "a", "b", option, value])
         assert ended.value.code == 2 and repr(value) in capsys.readouterr().err

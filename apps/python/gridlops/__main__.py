@@ -35,10 +35,10 @@ def _bytes(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text!r} are no bytes, such as 73,77,49") from None
 
 
-def _field_and_value(text: str) -> tuple[int, int]:
+def _field_and_values(text: str) -> tuple[int, list[int]]:
     try:
-        byte, value = map(int, text.split("="))
-        return byte, value
+        byte, values = text.split("=")
+        return int(byte), [int(value) for value in values.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no byte and value, such as 29=1") from None
 
@@ -56,10 +56,10 @@ def _samples(text: str) -> int:
     return int(text)
 
 
-def _values_of(pairs: list[tuple[int, int]]) -> dict[int, list[int]]:
+def _values_of(pairs: list[tuple[int, list[int]]]) -> dict[int, list[int]]:
     values: dict[int, list[int]] = {}
-    for byte, value in pairs:
-        values.setdefault(byte, []).append(value)
+    for byte, of_byte in pairs:
+        values.setdefault(byte, []).extend(of_byte)
     return values
 
 
@@ -76,8 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("output", metavar="OUTPUT", help="an HDF5 file, whose name ends in .h5 or .hdf5, and which is replaced if it exists; or a "
                          "folder for .npy files. The arrays are traces, or spectra; sources and receivers, with a row of header values each; positions, those of the "
                          "sources, then of the receivers; numbers, the number of each pair's trace in the file, from 0 on, or -1; and weights, receivers x "
-                         "sources, 1 where there is a trace and 0 elsewhere. Attributes of traces, or survey.json, have the interval and the start in seconds, and "
-                         "how many samples a trace has")
+                         "sources, 1 where there is a trace and 0 elsewhere. Attributes of traces, or survey.json, have the interval and the start in seconds, "
+                         "how many samples a trace has, and the unit of coordinates")
     command.add_argument("--sources", type=_bytes, default=[73, 77, 49], metavar="BYTES",
                          help="the fields of a trace header that tell sources apart, by the bytes where they begin, from 1 on: x, y and depth [73,77,49]. "
                          "The depth is byte 49 minus the surface elevation in byte 45")
@@ -90,10 +90,11 @@ def _parser() -> argparse.ArgumentParser:
     result.add_argument("--spectra", type=_samples, nargs="?", const=0, metavar="N", help="write spectra in place of the traces, frequencies x receivers x sources, as "
                         "numpy.fft.rfft makes them of N samples, zeros behind those of the file [as many as the file has]. mdd --kernel takes them, of as many "
                         "samples as its data have, and never has all in memory if it compresses them. The output is an HDF5 file")
-    command.add_argument("--only", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE",
-                         help="keep only traces with this value in a field of their header, such as 29=1, live seismic traces; given again for the same byte, "
-                         "either value. Dead traces are left out anyway")
-    command.add_argument("--without", type=_field_and_value, action="append", default=[], metavar="BYTE=VALUE", help="leave such traces out")
+    command.add_argument("--only", type=_field_and_values, action="append", default=[], metavar="BYTE=VALUE",
+                         help="keep only traces with this value in a field of their header, such as 29=1, live seismic traces, or one of several, as in 29=1,6. Dead "
+                         "traces are left out anyway. 0 stands for the number of the trace in the file, from 1 on. Coordinates in degrees or seconds of arc are taken "
+                         "only if this asks for their code, as in 89=2")
+    command.add_argument("--without", type=_field_and_values, action="append", default=[], metavar="BYTE=VALUE", help="leave such traces out")
     command.add_argument("--round", type=float, default=0, metavar="STEP", help="round positions to multiples of STEP, for files whose headers differ by rounding [0: as they are]")
     command.add_argument("--receivers-of", metavar="OUTPUT", help="an earlier output: stop unless it has the same receivers in the same order and the same "
                          "interval, and, if it or this output has spectra, as many samples")
@@ -147,7 +148,7 @@ class _Result:
     def facts(self) -> dict[str, Any]:
         last = "frequency" if self.spectra_of else "time"
         return {"interval": self.survey.interval, "start": self.survey.start, "samples": self.spectra_of or self.survey.samples,
-                "axes": ",".join(self._in_order(("source", "receiver", last)))}
+                "units": self.survey.units, "axes": ",".join(self._in_order(("source", "receiver", last)))}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -232,6 +233,9 @@ def _require_fit(earlier: pathlib.Path, result: _Result) -> None:
         raise InputError(f"{differs.sum()} of the {len(differs)} receivers of {survey.path} and of {earlier} differ. The first is receiver {first}, at "
                          f"{survey.receivers[first].tolist()} and at {receivers[first].tolist()}. If they differ by rounding, make both with --round STEP; if one file has "
                          "more, leave those out by --only or --without")
+    units = str(of_earlier.get("units", ""))
+    if units and survey.units and units != survey.units:
+        raise InputError(f"coordinates of {survey.path} are in {survey.units}, but those of {earlier} are in {units}")
     if interval != survey.interval:
         raise InputError(f"{survey.path} has a sample every {1e3 * survey.interval:g} ms, but {earlier} every {1e3 * interval:g} ms, so neither is a convolution of the other")
     if "frequency" in axes + facts["axes"] and samples != facts["samples"]:
