@@ -2,7 +2,7 @@
 """Writes job scripts that run a study: for Slurm and PBS one array for each number of ranks, or one plain script.
 
 Shortly before a run's time ends, the job signals the run. `gridlops solve` then saves its state and ends with status
-75, and the job queues the run again. read_study() checks the words of the study; the scripts quote paths."""
+75, and the job queues the run again if that state is newer than the job. read_study() checks the words of the study; the scripts quote paths."""
 import math
 import shlex
 
@@ -27,16 +27,26 @@ TIMEOUT_LIMIT = """within_time() {{
 }}
 """
 RUN = """
-# run NAME WORD…: makes this run unless it has a result, and resumes from the state that an earlier run saved.
+# run NAME WORD…: makes this run unless it has a result, and resumes from the state that an earlier run saved. Sets again if
+# another job can go on from a state that this one has saved.
+again=""
 run() {
-  local name=$1 status=0
+  local name=$1 status=0 manifest="checkpoints/$1/manifest.json" began="logs/$1.began"
   shift
   [ ! -e "results/$name.json" ] || return 0
-  if [ -e "checkpoints/$name/manifest.json" ]; then set -- "$@" --restart "checkpoints/$name"; fi
+  if [ -e "$manifest" ]; then set -- "$@" --restart "checkpoints/$name"; fi
+  : >"$began"
   within_time "$@" >>"logs/$name.txt" 2>&1 || status=$?
   # 3: the result is there, but a column has not converged.
   if [ "$status" -eq 3 ] && [ -e "results/$name.json" ]; then status=0; fi
   echo "$name: status $status"
+  if [ "$status" -eq 75 ]; then
+    if [ -e "$manifest" ] && [ ! "$began" -nt "$manifest" ]; then
+      again=yes
+    else
+      echo "$name: it saved no state since this job began, so another job would do the same again; give it more time" >&2
+    fi
+  fi
   return "$status"
 }
 """
@@ -115,8 +125,7 @@ def slurm_script(study, ranks, runs, folder, programs):
     return ("#!/usr/bin/env bash\n" + slurm_directives(study, ranks, len(runs)) + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}")
             + set_up(study, folder, "slurm") + cases(study, runs, programs, "slurm")
             + '\nstatus=0\nstart "$SLURM_ARRAY_TASK_ID" || status=$?\n'
-              '# 75: its state is saved, and the rest needs another job.\n'
-              'if [ "$status" -eq 75 ]; then scontrol requeue "$SLURM_JOB_ID"; else exit "$status"; fi\n')
+              'if [ -n "$again" ]; then scontrol requeue "$SLURM_JOB_ID"; else exit "$status"; fi\n')
 
 
 def pbs_script(study, ranks, runs, folder, programs):
@@ -124,15 +133,15 @@ def pbs_script(study, ranks, runs, folder, programs):
     return ("#!/usr/bin/env bash\n" + pbs_directives(study, ranks) + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}")
             + set_up(study, folder, "pbs") + cases(study, runs, programs, "pbs")
             + '\n# A job of an array, or one run by itself.\ntask=${TASK:-${PBS_ARRAY_INDEX:-0}}\nstatus=0\nstart "$task" || status=$?\n'
-              '# 75: its state is saved, and the rest needs another job.\n'
-              f'if [ "$status" -eq 75 ]; then qsub -v "TASK=$task" {script}; else exit "$status"; fi\n')
+              f'if [ -n "$again" ]; then qsub -v "TASK=$task" {script}; else exit "$status"; fi\n')
 
 
 def plain_script(study, runs, folder, programs):
     return ("#!/usr/bin/env bash\n" + title(study, "All runs") + set_up(study, folder, "plain") + cases(study, runs, programs, "plain")
-            + "\n# 75: a run has saved its state; start this script again.\nlast=0\n"
+            + "\nlast=0\n"
               f"for task in $(seq 0 {len(runs) - 1}); do\n"
-              '  status=0\n  start "$task" || status=$?\n  [ "$status" -eq 0 ] || last=$status\ndone\nexit "$last"\n')
+              '  status=0\n  start "$task" || status=$?\n  [ "$status" -eq 0 ] || last=$status\ndone\n'
+              '[ -z "$again" ] || echo "runs have saved their states: start this script again"\nexit "$last"\n')
 
 
 def submit_script(study, folder, lines):

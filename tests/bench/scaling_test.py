@@ -35,6 +35,7 @@ MACHINE = '[machine]\nlauncher = ["launch-stub"]\ntime = "00:02:05"\n'
 # In the place of both programs. It notes its command line, and takes 8 ms on one rank, 5 ms on two and 4 ms on four, half of that
 # in one repetition and twice that in another. What is left to it runs by `block` and `mpi` on one rank, by others on more. With
 # --iterations 7 it waits until it is told that its time is over, and then saves its state unless it has gone on from there.
+# With --iterations 8 it ends as if it had, but has not.
 # It starts at once, so that it can hear a signal after five seconds also on a busy machine.
 PROGRAM = f"#!{sys.executable} -S\n" + r"""
 import json, os, signal, sys, time
@@ -55,6 +56,8 @@ if "--iterations" in words and option("--iterations") == "7" and "--restart" not
     signal.signal(signal.SIGUSR1, suspend)
     open("waiting", "w").close()
     time.sleep(60)
+if "--iterations" in words and option("--iterations") == "8":
+    sys.exit(75)
 grid = [int(n) for n in option("--grid").split("x")]
 if "--json" in words:
     form = "2-D" if min(grid) > 1 else "1-D cols"
@@ -268,6 +271,26 @@ def check_scripts(suite):
         calls = stubs.calls()
         suite.check(status == 0 and len(calls) == 1 and "--restart checkpoints/" in calls[0] and len(list(stubs.out.glob("results/*"))) == 1,
                     scheduler, "started again:", status, calls)
+    check_without_progress(suite, stubs)
+
+
+def check_without_progress(suite, stubs):
+    """A job that ends with 75 is queued again only if it has saved a state, not if an earlier one has."""
+    stubs.study(STUDY.replace("[1, 2]", "[2]").split("[[products]]")[0] + '[[programs]]\ncommand = "solve"\noptions = { iterations = 8 }\n' + MACHINE)
+    for scheduler, script in [("slurm", "np2.slurm"), ("pbs", "np2.pbs"), ("plain", "all.sh")]:
+        shutil.rmtree(stubs.out, ignore_errors=True)
+        scripts_of(suite, stubs, scheduler)
+        environment = {**stubs.environment, "SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}
+        for has_state in (False, True):
+            if has_state:
+                state = stubs.out / "checkpoints" / next(stubs.out.glob("logs/*.txt")).stem
+                state.mkdir()
+                (state / "manifest.json").touch()
+                time.sleep(0.1)  # the job begins later
+            run = subprocess.run([stubs.out / "jobs" / script], env=environment, capture_output=True, text=True, timeout=60, check=False)
+            calls = stubs.calls()
+            suite.check(run.returncode == 75 and len(calls) == 1 and ("--restart" in calls[0]) == has_state and "saved no state" in run.stderr,
+                        scheduler, "without progress:", run.returncode, calls, run.stderr)
 
 
 def rows_of(page, title):
