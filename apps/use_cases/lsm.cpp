@@ -198,8 +198,8 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
       model = allocate_matrix<T>(run.grid(), image.layout());
       model.fill([&](Index i, Index) { return static_cast<T>(reflectivity(i % arguments.nz, arguments)); });
       A->apply(1, model, 0, data);
-      run.save("model", A->domain(), model);
-      run.save("data", A->range(), data);
+      run.save("model", A->domain().dims, model);
+      run.save("data", A->range().dims, data);
     }
     A->apply_adjoint(1, data, 0, image);
     if (own && column_norms(image)[0] == 0 && column_norms(data)[0] > 0)
@@ -209,9 +209,9 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
           "dimensions --ny and --origin-y",
           arguments.data, fmt::join(arguments.image_sizes(), " x "), arguments.spacing, arguments.origin,
           arguments.interval * static_cast<double>(arguments.samples)));
-    run.save("migrated", A->domain(), image);
+    run.save("migrated", A->domain().dims, image);
     run.solve(*A, data, image);
-    run.save("inverted", A->domain(), image);
+    run.save("inverted", A->domain().dims, image);
     if (own) return;
     const double norm = column_norms(model)[0];
     image -= model;

@@ -94,7 +94,7 @@ class Mdd {
           });
         },
         [&](const char* name, DistMatrix<R>& X, bool is_data) {
-          run_.save(name, is_data ? A->range() : A->domain(), X);
+          run_.save(name, arguments_.dims_in_file((is_data ? A->range() : A->domain()).dims), X);
         });
     note_series();
   }
@@ -130,7 +130,7 @@ class Mdd {
           const Transform<R>& transform = is_data ? data_ : models_;
           DistMatrix<R> in_time = transform.traces_of(X);
           release_scratch(*run_.grid());
-          run_.save(name, transform.traces(), in_time);
+          run_.save(name, arguments_.dims_in_file(transform.traces().dims), in_time);
         });
     note_series();
   }

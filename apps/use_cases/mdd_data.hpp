@@ -34,6 +34,7 @@ struct MddArguments {
   std::string kernel, data;                          ///< names of arrays; empty: generated
   std::string weights;             ///< name of an array of the weights of pairs; empty: all are 1
   bool kernel_is_complex = false;  ///< the file has spectra, not traces
+  bool counts_one_shot = false;    ///< own data, and results, of one shot have a third dimension, of 1
   Index own_samples = 0, first_sample = 0, asked_frequencies = 0;
 
   bool has_own_data() const { return !kernel.empty(); }
@@ -45,6 +46,12 @@ struct MddArguments {
   /// The samples of the time axis, and which of them is time 0. Generated data have negative times, too.
   Index axis_samples() const { return has_own_data() ? own_samples : 2 * samples - 1; }
   Index time_zero() const { return has_own_data() ? first_sample : samples - 1; }
+  /// The dims of results, or own data, whose arrays of each shot have these.
+  Dims dims_in_file(const Dims& of_shot) const {
+    std::vector<Partition> cuts = of_shot.cuts();
+    if (counts_one_shot) cuts.push_back(Partition::with_sizes({1}));
+    return Dims(cuts);
+  }
 };
 
 /// Returns the spectra of reflections, from sources at all x to receivers at all y, scaled for the integrals

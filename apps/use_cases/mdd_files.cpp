@@ -5,10 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
+#include "gridlops/local/backend.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "use_cases/mdd_kernel.hpp"
 
@@ -85,6 +90,58 @@ void read_receivers(const MddArguments& arguments, const ArrayHeader& header, Ra
   put_slices<std::complex<R>>(arguments, {0, sources}, receivers, spectra, G);
 }
 
+/// What a slice of spectra holds, by its largest numbers.
+struct Largest {
+  double number = 0, imaginary = 0;
+};
+
+template <Scalar R>
+Largest largest_in_slice(Communicator& world, const MddArguments& arguments, const ArrayHeader& kernel,
+                         Index frequency) {
+  const auto grid =
+      std::make_shared<const ProcessGrid>(world, GridShape{world.size(), 1}, make_host_backend());
+  const Space space = array_space(grid, {1, arguments.ny, arguments.nx}, 1);
+  DistMatrix<std::complex<R>> slice = allocate_matrix<std::complex<R>>(grid, space.layout(1));
+  read_array(arguments.kernel, kernel, {{frequency, 1}, {0, arguments.ny}, {0, arguments.nx}}, space.dims,
+             slice);
+  std::array<double, 2> largest{};
+  for (Index k = 0; k < slice.local().size(); ++k) {
+    const std::complex<R> element = slice.local().data[k];
+    const double real = std::abs(static_cast<double>(element.real())),
+                 imaginary = std::abs(static_cast<double>(element.imag()));
+    largest = {std::max({largest[0], real, imaginary}), std::max(largest[1], imaginary)};
+  }
+  world.all_reduce(largest, ReduceOp::max);
+  return {largest[0], largest[1]};
+}
+
+/// Throws InputError unless spectra can be those of real traces of as many samples as the data have: then
+/// frequency 0 is real, and so is half the sampling rate, the last frequency of an even number of samples
+/// and of no odd one. Others would make complex traces, or have other frequencies than the data.
+template <Scalar R>
+void check_spectra(Communicator& world, const MddArguments& arguments, const ArrayHeader& kernel) {
+  const Index samples = arguments.own_samples, last = kernel.sizes[0] - 1;
+  const Largest first = largest_in_slice<R>(world, arguments, kernel, 0),
+                middle = largest_in_slice<R>(world, arguments, kernel, last / 2),
+                end = largest_in_slice<R>(world, arguments, kernel, last);
+  constexpr double of_transforms = 100 * static_cast<double>(std::numeric_limits<R>::epsilon());
+  const double rounding = of_transforms * std::max({first.number, middle.number, end.number});
+  if (first.imaginary > rounding)
+    throw InputError(fmt::format(
+        "{}: frequency 0 has imaginary parts up to {:.3g}, but that of spectra of real traces is real",
+        arguments.kernel, first.imaginary));
+  if (last != samples / 2 || last == 0) return;
+  const bool is_real = end.imaginary <= rounding;
+  const bool tells = end.number > rounding && middle.imaginary > rounding;  // it is not real by itself
+  if (samples % 2 == 0 ? is_real : !is_real || !tells) return;
+  throw InputError(fmt::format(
+      "{}: frequency {}, the last, is {}, so these are not the spectra of {} samples, which {} has, but "
+      "perhaps of {}: make spectra of as many samples as the data have",
+      arguments.kernel, last,
+      is_real ? "real" : fmt::format("not real, with imaginary parts up to {:.3g}", end.imaginary), samples,
+      arguments.data, is_real ? samples - 1 : samples + 1));
+}
+
 }  // namespace
 
 void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
@@ -99,6 +156,7 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
   arguments.own_samples = data.sizes[0];
   arguments.ny = data.sizes[1];
   arguments.sources = data.sizes.size() == 3 ? data.sizes[2] : 1;
+  arguments.counts_one_shot = data.sizes.size() == 3 && arguments.sources == 1;
   arguments.nx = kernel.sizes[2];
   if (kernel.sizes[1] != arguments.ny)
     throw InputError(fmt::format("{} has {} receivers ({}), but {} has {} ({})", arguments.kernel,
@@ -123,6 +181,9 @@ void read_mdd_sizes(Communicator& world, MddArguments& arguments) {
     throw InputError(fmt::format("{} is {}, but {} is {}: both must be of one precision", arguments.kernel,
                                  name_of(kernel.type), arguments.data, name_of(data.type)));
   arguments.common.type = is_double(data.type) ? ScalarType::f64 : ScalarType::f32;
+  if (arguments.kernel_is_complex)
+    is_double(kernel.type) ? check_spectra<double>(world, arguments, kernel)
+                           : check_spectra<float>(world, arguments, kernel);
 }
 
 template <Scalar R>
@@ -173,7 +234,8 @@ void read_slices(const MddArguments& arguments, const SliceGroups& groups,
 
 template <Scalar R>
 void read_data(const MddArguments& arguments, const Space& space, DistMatrix<R>& data) {
-  read_array(arguments.data, read_array_header(space.grid->comm(), arguments.data), space.dims, data);
+  read_array(arguments.data, read_array_header(space.grid->comm(), arguments.data),
+             arguments.dims_in_file(space.dims), data);
 }
 
 Table read_pair_weights(const MddArguments& arguments, const std::shared_ptr<const ProcessGrid>& grid) {

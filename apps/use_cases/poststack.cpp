@@ -215,9 +215,9 @@ void invert_generated(UseCase& run, const PoststackArguments& arguments) {
   DistMatrix<T> m = smoothed(space, model);
   DistMatrix<T> d = allocate_matrix<T>(run.grid(), model.layout());
   inversion.G().apply(T(1), model, T(0), d);
-  run.save("model", space, model);
-  run.save("background", space, m);
-  run.save("data", space, d);
+  run.save("model", space.dims, model);
+  run.save("background", space.dims, m);
+  run.save("data", space.dims, d);
   const double norm = column_norms(model)[0];
   run.figure("norm of the model", norm);
   run.figure("norm of the background", column_norms(m)[0]);
@@ -229,7 +229,7 @@ void invert_generated(UseCase& run, const PoststackArguments& arguments) {
   };
   if (norm > 0) run.figure("relative error of the background", error());
   inversion.invert(run, d, m);
-  run.save("inverted", space, m);
+  run.save("inverted", space.dims, m);
   if (norm > 0) run.figure("relative model error", error());
 }
 
@@ -265,7 +265,7 @@ void invert_own(UseCase& run, const PoststackArguments& arguments, const std::ve
   run.figure("norm of the background", column_norms(m)[0]);
   run.figure("norm of the data", column_norms(d)[0]);
   inversion.invert(run, d, m);
-  run.save("inverted", space, m);
+  run.save("inverted", space.dims, m);
 }
 
 /// The sizes of the user's data, and of the background, which must be the same (collective over world).

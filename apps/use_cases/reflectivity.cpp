@@ -51,8 +51,8 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
                   data = allocate_matrix<T>(run.grid(), inverted.layout());
     derivative->apply(T(1), inverted, T(0), model);
     A->apply(T(1), model, T(0), data);
-    run.save("model", space, model);
-    run.save("data", space, data);
+    run.save("model", space.dims, model);
+    run.save("data", space.dims, data);
     const double norm = column_norms(model)[0];
     run.figure("norm of the model", norm);
     run.figure("norm of the data", column_norms(data)[0]);
@@ -73,7 +73,7 @@ ExitStatus reflectivity_inversion(Communicator& world, const ReflectivityArgumen
       return report;
     });
     if (objective != nullptr) run.set_costs(objective->costs());
-    run.save("inverted", space, inverted);
+    run.save("inverted", space.dims, inverted);
     inverted -= model;
     if (norm > 0) run.figure("relative model error", column_norms(inverted)[0] / norm);
   });

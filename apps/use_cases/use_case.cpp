@@ -185,16 +185,16 @@ bool UseCase::plan(const InversionMemory& memory, const char* method) {
 }
 
 template <Scalar T>
-void UseCase::save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X) {
+void UseCase::save(const std::string& name, const Dims& dims, const ConstDistMatrix<T>& X) {
   if (arguments_.save.empty()) return;
   measured_.setup_seconds += clock_.lap();
-  write_array(path_of(name), space.dims, X);
+  write_array(path_of(name), dims, X);
   measured_.write_seconds += clock_.lap();
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                      \
   template void UseCase::solve(const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&); \
-  template void UseCase::save(const std::string&, const Space&, const ConstDistMatrix<T>&);
+  template void UseCase::save(const std::string&, const Dims&, const ConstDistMatrix<T>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)
 GRIDLOPS_INSTANTIATE(std::complex<float>)

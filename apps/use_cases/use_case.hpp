@@ -92,9 +92,9 @@ class UseCase {
   bool plan(const InversionMemory& memory, const char* method);
   bool plan(const InversionMemory& memory) { return plan(memory, name_of(arguments_.solver)); }
 
-  /// Writes NAME.npy, with the arrays of this space, if results are saved.
+  /// Writes NAME.npy, with arrays of these dims, if results are saved.
   template <Scalar T>
-  void save(const std::string& name, const Space& space, const ConstDistMatrix<T>& X);
+  void save(const std::string& name, const Dims& dims, const ConstDistMatrix<T>& X);
 
   /// Notes the type of a kernel, whose products follow a calibration, if it is not that of the problem.
   void note_kernel(ScalarType type) { kernel_type_ = type; }

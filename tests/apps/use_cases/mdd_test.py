@@ -344,6 +344,50 @@ def test_own_data(suite):
     suite.check(not (suite.folder / "refused").exists(), "a refused run made a folder")
 
 
+def refused(suite, words, *options, status=65, ranks=2):
+    run = suite.run("mdd", *options, "--save", "refused", "--iterations", 2, ranks=ranks)
+    suite.check(run.status == status and len(run.error_lines) == 1 and all(word in run.errors for word in words), options, ranks, run.status, run.errors)
+
+
+def test_one_shot(suite):
+    """Data of one shot may count it by a third dimension. Then results do, too."""
+    rng = np.random.default_rng(5)
+    g, d = rng.standard_normal((16, 5, 4)), rng.standard_normal((16, 5, 1))
+    for name, array in {"g": g, "spectra": np.fft.rfft(g, axis=0), "counted": d, "plain": d[..., 0], "turned": np.asfortranarray(d)}.items():
+        np.save(suite.folder / f"{name}.npy", array)
+    for ranks, kernel, *words in ((1, "g"), (3, "spectra"), (2, "g", "--domain", "time"), (4, "spectra", "--independent", "--tolerance", 0)):
+        found = {}
+        for data in ("plain", "counted", "turned"):
+            suite.succeeded(suite.run("mdd", "--kernel", f"{kernel}.npy", "--data", f"{data}.npy", "--iterations", 3, "--save", "one", "--quiet", *words, ranks=ranks))
+            found[data] = np.load(suite.folder / "one/inverted.npy")
+        suite.check(found["plain"].shape == (16, 4), found["plain"].shape)
+        for data in ("counted", "turned"):
+            suite.check(np.array_equal(found[data], found["plain"][..., np.newaxis]), data, found[data].shape, "on", ranks, kernel, words)
+
+
+def test_spectra_of_other_samples(suite):
+    """Frequency 0 of real traces is real, and so is the last of an even number of samples, but of no odd one."""
+    rng = np.random.default_rng(1)
+    traces = rng.standard_normal((17, 6, 4)) * np.exp(-np.arange(17) / 4)[:, None, None]
+    for samples in (16, 17):
+        np.save(suite.folder / f"data{samples}.npy", rng.standard_normal((samples, 6, 2)))
+        np.save(suite.folder / f"spectra{samples}.npy", np.fft.rfft(traces, samples, axis=0))
+    for ranks in (1, 3):
+        for options in ((), ("--groups",), ("--compress", 0.1), ("--storage", "disk"), ("--dry-run",), ("--nf", 2)):
+            refused(suite, ["spectra17.npy: frequency 8, the last, is not real", "of 16 samples", "data16.npy", "of 17"],
+                    "--kernel", "spectra17.npy", "--data", "data16.npy", *options, ranks=ranks)
+        refused(suite, ["spectra16.npy: frequency 8, the last, is real", "of 17 samples", "data17.npy", "of 16"],
+                "--kernel", "spectra16.npy", "--data", "data17.npy", ranks=ranks)
+    G = np.load(suite.folder / "spectra16.npy")
+    np.save(suite.folder / "shifted.npy", 1j * G)
+    refused(suite, ["shifted.npy: frequency 0 has imaginary parts"], "--kernel", "shifted.npy", "--data", "data16.npy")
+    # Fewer frequencies have no last one, rounding is none, and symmetric traces have spectra that are real.
+    symmetric = np.fft.rfft(traces + traces[-np.arange(17)], axis=0)
+    for array, samples in ((np.fft.rfft(traces, axis=0)[:8], 16), (G * (1 + 4e-15j), 16), (symmetric.real + 0j, 17)):
+        np.save(suite.folder / "fits.npy", array)
+        suite.succeeded(suite.run("mdd", "--kernel", "fits.npy", "--data", f"data{samples}.npy", "--iterations", 2, "--quiet", ranks=2))
+
+
 def test_large_kernel(suite):
     """A kernel whose traces are read in parts, and slices that several ranks read together, have the results of whole slices."""
     rng = np.random.default_rng(11)
@@ -467,6 +511,8 @@ def test(suite, full):
     test_solvers(suite)
     test_refusals(suite)
     test_own_data(suite)
+    test_one_shot(suite)
+    test_spectra_of_other_samples(suite)
     test_large_kernel(suite)
     test_weights(suite)
     if full or program.DEVICE == "cpu":
