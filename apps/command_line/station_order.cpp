@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "command_line/finite_checks.hpp"
 #include "command_line/grid.hpp"
 #include "gridlops/compressed/spatial_order.hpp"
 #include "gridlops/io/array_file.hpp"
@@ -22,6 +23,7 @@ std::vector<Index> station_order(Communicator& world, const std::string& file, c
   const auto grid = make_grid(world, GridShape{1, world.size()});
   DistMatrix<double> positions = allocate_matrix<double>(grid, replicated(header.rows, header.cols));
   read_matrix(file, header, positions);
+  require_finite(file, ConstDistMatrix<double>(positions));
   std::vector<double> points;
   for (Index point = 0; point < header.rows; ++point)
     for (Index axis = 0; axis < header.cols; ++axis) points.push_back(positions.local()(point, axis));

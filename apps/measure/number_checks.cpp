@@ -16,14 +16,6 @@ bool has_column(const SolveReport& report, StopReason reason) {
                      [reason](const ColumnReport& column) { return column.reason == reason; });
 }
 
-std::string non_finite_text(const std::string& path, const std::optional<NonFiniteElement>& found) {
-  if (!found) return "";
-  const double real = found->value.real(), imag = found->value.imag();
-  return fmt::format("; {} holds {} at row {}, column {} (from 0), in the part of rank {}", path,
-                     imag == 0 ? fmt::format("{}", real) : fmt::format("{} + {}i", real, imag), found->row,
-                     found->col, found->rank);
-}
-
 void warn_of_alarms(const SolveReport& report) {
   constexpr std::size_t most = 5;
   for (std::size_t k = 0; k < std::min(most, report.alarms.size()); ++k) {

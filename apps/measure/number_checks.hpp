@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "command_line/finite_checks.hpp"
 #include "command_line/grid.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
@@ -16,16 +16,15 @@ namespace gridlops::program {
 
 bool has_column(const SolveReport& report, StopReason reason);
 
-/// "; A.npy holds nan at row 3, column 5, …"; empty if nothing was found.
-std::string non_finite_text(const std::string& path, const std::optional<NonFiniteElement>& found);
-
-/// The same for the matrix in a file, which it reads into this layout (collective over the grid).
+/// "; A.npy holds nan at row 3, column 5, …" for the matrix in a file, which it reads into this layout; empty
+/// if nothing is found (collective over the grid).
 template <Scalar T>
 std::string non_finite_in_file(const std::string& path, const MatrixHeader& header,
                                const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout) {
   DistMatrix<T> X = allocate_matrix<T>(grid, layout);
   read_matrix(path, header, X);
-  return non_finite_text(path, find_non_finite(X));
+  const auto found = find_non_finite(X);
+  return found ? "; " + non_finite_text(path, *found) : "";
 }
 
 /// Warns of the guard's findings, in a few lines at most.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "command_line/console.hpp"
+#include "command_line/finite_checks.hpp"
 #include "command_line/limits.hpp"
 #include "command_line/memory_limit.hpp"
 #include "command_line/option_values.hpp"
@@ -214,6 +215,7 @@ class Mdd {
     if (own_) {
       read_data<R>(arguments_, traces, given);
       clear_missing<R>(weights_, traces, given);
+      require_finite<R>(arguments_.data, given, {arguments_.dims_in_file(traces.dims)});
     } else {
       fill_model<R>(arguments_, traces, given);
     }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "command_line/finite_checks.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/local/backend.hpp"
@@ -60,6 +61,7 @@ void read_spectra(const MddArguments& arguments, const ArrayHeader& header, cons
   DistMatrix<C> view(kernel.grid, in_file.layout(1), G.local());
   read_array(arguments.kernel, header, {{0, arguments.frequencies}, {0, receivers}, {0, sources}},
              in_file.dims, view);
+  require_finite<C>(arguments.kernel, view, {in_file.dims});
   transpose_slices(G, receivers, sources);
 }
 
@@ -82,6 +84,7 @@ void read_receivers(const MddArguments& arguments, const ArrayHeader& header, Ra
     long_traces.set_zero();
     DistMatrix<R> recorded(grid, in_file.layout(1), long_traces.local().row_block({0, in_file.local_rows()}));
     read_array(arguments.kernel, header, {{0, samples}, receivers, {0, sources}}, in_file.dims, recorded);
+    require_finite<R>(arguments.kernel, recorded, {in_file.dims, {0, receivers.begin, 0}});
     identity<R>(space, in_time)->apply(R(1), long_traces, R(0), X);
   };
   DistMatrix<std::complex<R>> spectra =
@@ -225,6 +228,8 @@ void read_slices(const MddArguments& arguments, const SliceGroups& groups,
       read_array(arguments.kernel, header,
                  {{groups.own_slices().begin + first, count}, {0, arguments.ny}, {0, arguments.nx}}, dims,
                  read);
+      require_finite<C>(arguments.kernel, read,
+                        {dims, {groups.own_slices().begin + first}, comm.rank() - grid->comm().rank()});
       const Index height = rows.size(grid->my_row());
       for (Index k = 0; k < count; ++k)
         use(first + k, {grid, one, MatrixView<const C>(read.local()).row_block({k * height, height})});

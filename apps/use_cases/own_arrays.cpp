@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "command_line/finite_checks.hpp"
 #include "command_line/grid.hpp"
 
 namespace gridlops::program {
@@ -18,6 +18,7 @@ std::vector<double> read_whole(const std::shared_ptr<const ProcessGrid>& grid, c
                                const MatrixHeader& header) {
   DistMatrix<T> X = allocate_matrix<T>(grid, replicated(header.rows, header.cols));
   read_matrix(path, header, X);
+  require_finite<T>(path, X);
   std::vector<T> values(static_cast<std::size_t>(X.local().size()));
   grid->backend()->download(X.local().data, values.data(), X.local().size() * static_cast<Index>(sizeof(T)));
   return {values.begin(), values.end()};
@@ -43,8 +44,6 @@ Table read_table(const std::shared_ptr<const ProcessGrid>& grid, const std::stri
   Table table{header.rows, header.cols,
               header.type == ScalarType::f32 ? read_whole<float>(grid, path, header)
                                              : read_whole<double>(grid, path, header)};
-  for (const double value : table.values)
-    if (!std::isfinite(value)) throw InputError(fmt::format("{}: an element is {}", path, value));
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "command_line/finite_checks.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/space.hpp"
@@ -35,11 +36,13 @@ std::vector<double> read_wavelet(const std::shared_ptr<const ProcessGrid>& grid,
 ArrayHeader read_own_header(Communicator& comm, const std::string& path, const char* option,
                             const std::vector<const char*>& dimensions);
 
-/// Reads an array of this type in a space, each rank its part (collective over the grid).
+/// Reads an array of this type in a space, each rank its part (collective over the grid). Throws InputError
+/// on all members, also if an element is not finite.
 template <Scalar T>
 DistMatrix<T> read_own_array(const std::string& path, const Space& space) {
   DistMatrix<T> X = allocate_matrix<T>(space.grid, space.layout(1));
   read_array(path, read_array_header(space.grid->comm(), path), space.dims, X);
+  require_finite<T>(path, X, {space.dims});
   return X;
 }
 

@@ -74,9 +74,20 @@ void for_each_panel(ElementSource<T>& source, const TileLines& rows, const TileL
   }
 }
 
-/// ‖A‖_F of a block, without overflow or underflow. Throws UsageError if an element is not finite.
+/// Throws, on this rank alone, for an element of a file, or of a matrix in memory if the name is empty.
 template <Scalar T>
-double norm_of(ElementSource<T>& source, const TileLines& rows, const TileLines& cols) {
+[[noreturn]] void throw_non_finite(const std::string& file, Index row, Index col, T value, int rank) {
+  if (file.empty())
+    throw UsageError(message("compress: element (", row, ", ", col, ") of the matrix is ", value),
+                     KnownTo::one_rank);
+  throw InputError(message(file, " holds ", value, " at row ", row, ", column ", col,
+                           " (from 0), in the part of rank ", rank));
+}
+
+/// ‖A‖_F of a block, without overflow or underflow. Throws if an element is not finite. file: see above.
+template <Scalar T>
+double norm_of(ElementSource<T>& source, const TileLines& rows, const TileLines& cols,
+               const std::string& file, int rank) {
   double norm = 0;
   for_each_panel(source, rows, cols, [&](Index k, MatrixView<const T> panel) {
     const auto* const numbers = reinterpret_cast<const Real<T>*>(panel.data);
@@ -89,12 +100,9 @@ double norm_of(ElementSource<T>& source, const TileLines& rows, const TileLines&
       const Index i = n / parts % panel.rows, j = n / parts / panel.rows;
       const TileLines& lines = source.by_columns() ? cols : rows;
       const Index before = std::accumulate(lines.sizes.begin(), lines.sizes.begin() + k, Index{0});
-      throw UsageError(
-          message("compress: element (",
-                  source.rows().begin + rows.order[at(source.by_columns() ? i : before + i)], ", ",
-                  source.cols().begin + cols.order[at(source.by_columns() ? before + j : j)],
-                  ") of the matrix is ", panel(i, j)),
-          KnownTo::one_rank);
+      throw_non_finite(file, source.rows().begin + rows.order[at(source.by_columns() ? i : before + i)],
+                       source.cols().begin + cols.order[at(source.by_columns() ? before + j : j)],
+                       panel(i, j), rank);
     }
     if (largest == 0) return;
     int power = 0;
@@ -178,7 +186,7 @@ struct Compression {
 /// one rank alone.
 template <Scalar T, class Open>
 Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                        const CompressionOptions& options, Open&& open) {
+                        const CompressionOptions& options, const std::string& file, Open&& open) {
   const TraceRegion region("compress");
   Communicator& comm = grid->comm();
   const Index m = layout.row_count(), n = layout.col_count();
@@ -191,7 +199,7 @@ Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const La
     source = open();
     rows = lines_of(source->rows(), options.row_order, options.tile);
     cols = lines_of(source->cols(), options.col_order, options.tile);
-    mine = norm_of(*source, rows, cols);
+    mine = norm_of(*source, rows, cols, file, comm.rank());
   });
   CompressionReport report{.norm = norm_of_all(comm, mine), .dense_bytes = m * n * Index{sizeof(T)}};
   require<UsageError>(std::isfinite(report.norm),
@@ -263,7 +271,7 @@ template <Scalar T>
 Compression compress_file(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                           const std::string& name, const MatrixHeader& header,
                           const CompressionOptions& options) {
-  return compress_on<T>(grid, layout, options, [&] {
+  return compress_on<T>(grid, layout, options, name, [&] {
     return source_in_file<T>(name, header, layout.row_range(*grid, grid->my_row(), grid->my_col()),
                              layout.col_range(*grid, grid->my_row(), grid->my_col()));
   });
@@ -284,7 +292,7 @@ CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const Compress
   });
   if (!grid->is_member()) return idle_compressed<T>(grid, A.layout());
   return operator_of<T>(grid, A.layout(),
-                        compress_on<T>(grid, A.layout(), options, [&] { return source_in_memory(A); }),
+                        compress_on<T>(grid, A.layout(), options, "", [&] { return source_in_memory(A); }),
                         store);
 }
 

@@ -20,16 +20,20 @@ namespace {
 template <Scalar T>
 std::optional<NonFiniteElement> find_in_block(const ConstDistMatrix<T>& X) {
   const MatrixView<const T> local = X.local();
-  std::vector<T> column(at(local.rows));
-  for (Index j = 0; j < local.cols && local.rows > 0; ++j) {
-    X.grid()->backend()->download(local.column(j), column.data(), local.rows * Index{sizeof(T)});
-    const auto found = std::find_if(column.begin(), column.end(), [](T element) {
-      return !std::isfinite(std::real(element)) || !std::isfinite(std::imag(element));
-    });
-    if (found != column.end())
-      return NonFiniteElement{found - column.begin(), j, 0,
-                              std::complex<double>(std::real(*found), std::imag(*found))};
-  }
+  constexpr Index most = 1 << 16;
+  std::vector<T> piece(at(std::min(local.rows, most)));
+  for (Index j = 0; j < local.cols; ++j)
+    for (Index i = 0; i < local.rows; i += most) {
+      const Index count = std::min(most, local.rows - i);
+      X.grid()->backend()->download(local.column(j) + i, piece.data(), count * Index{sizeof(T)});
+      const auto end = piece.begin() + count,
+                 found = std::find_if(piece.begin(), end, [](T element) {
+                   return !std::isfinite(std::real(element)) || !std::isfinite(std::imag(element));
+                 });
+      if (found != end)
+        return NonFiniteElement{i + (found - piece.begin()), j, 0,
+                                std::complex<double>(std::real(*found), std::imag(*found))};
+    }
   return {};
 }
 

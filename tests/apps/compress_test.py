@@ -69,12 +69,20 @@ def check_refusals(suite):
     np.save(suite.folder / "wide.npy", np.zeros((60, 3)))
     np.save(suite.folder / "few.npy", np.zeros((7, 2)))
     np.save(real, A.real)
+    wrong, unplaced = A.copy(), np.zeros((60, 2))
+    wrong[45, 3], unplaced[7, 1] = np.inf, np.nan
+    np.save(suite.folder / "wrong.npy", wrong)
+    np.save(suite.folder / "turned.npy", np.asfortranarray(wrong.real))
+    np.save(suite.folder / "unplaced.npy", unplaced)
     (suite.folder / "empty").mkdir(exist_ok=True)
     output = ["--output", suite.folder / "refused.npy"]
     for status, texts, *words in [
             (74, ["names what an earlier run saved"], "compress", "--matrix", folder / "A.npy", "--output", saved),
             (2, ["the tolerance is 1"], "compress", "--matrix", real, "--output", suite.folder / "new", "--tolerance", 1),
             (65, ["few.npy is 7 x 2", "60 rows"], "compress", "--matrix", real, "--output", suite.folder / "new", "--row-positions", suite.folder / "few.npy"),
+            (65, ["wrong.npy holds (inf", "at row 45, column 3 (from 0), in the part of rank"], "compress", "--matrix", suite.folder / "wrong.npy", "--output", suite.folder / "new"),
+            (65, ["turned.npy holds inf at row 45, column 3 (from 0)"], "compress", "--matrix", suite.folder / "turned.npy", "--output", suite.folder / "new", "--tile", 16),
+            (65, ["unplaced.npy holds nan at row 7, column 1 (from 0)"], "compress", "--matrix", real, "--output", suite.folder / "new", "--row-positions", suite.folder / "unplaced.npy"),
             (65, ["there is no manifest.json"], "solve", "--matrix", suite.folder / "empty", "--rhs", rhs, *output),
             (2, ["stationary-a only, not by summa"], "solve", "--matrix", saved, "--rhs", rhs, "--algorithm", "summa", *output),
             (2, ["--precondition"], "solve", "--matrix", saved, "--rhs", rhs, "--precondition", "column-norms", *output)]:

@@ -54,3 +54,17 @@ TEST_CASE("NaN in an imaginary part is found") {
   REQUIRE(found.has_value() == grid->is_member());
   if (found) CHECK((found->row == 2 && std::isnan(found->value.imag()) && found->value.real() == 1));
 }
+
+TEST_CASE("An element that is not finite is found in a long column, of which pieces are searched") {
+  const GridPtr grid = all_grids().front();
+  constexpr Index rows = (1 << 17) + 3;
+  DistMatrix<float> X(grid, Layout{Cut::uncut(rows), Cut::uncut(2)});
+  for (const Index wrong : {Index{0}, Index{(1 << 16) - 1}, Index{1 << 16}, rows - 1}) {
+    X.fill([&](Index i, Index j) {
+      return i == wrong && j == 1 ? std::numeric_limits<float>::infinity() : static_cast<float>(i);
+    });
+    const auto found = find_non_finite(X);
+    REQUIRE(found.has_value() == grid->is_member());
+    if (found) CHECK((found->row == wrong && found->col == 1));
+  }
+}

@@ -77,7 +77,7 @@ GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
 
 /// The same for the matrix in a file, whose header is `header`, on a grid. No rank ever holds its block: it
 /// reads a row of tiles at a time, or a column if the file is in Fortran order, twice. At the end it has its
-/// factors twice.
+/// factors twice. An element that is not finite is an InputError, which names the file and the place.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>& grid,
                                                 const std::string& name, const MatrixHeader& header,

@@ -234,12 +234,18 @@ def check_own_data(suite):
     np.save(suite.folder / "moved.npy", np.array(positions) + [100, 0])
     suite.succeeded(suite.run("lsm", *image, *physics, *own[:3], "moved.npy", "--origin", 100, "--save", "own", ranks=2))
     suite.close(np.load(suite.folder / "own/inverted.npy"), expected, 1e-6 * abs(expected).max(), "moved")
+    wrong = np.load(suite.folder / "made/data.npy")
+    wrong[3, 1, 80:] = np.nan
+    np.save(suite.folder / "wrong.npy", wrong)
+    np.save(suite.folder / "lost.npy", np.array(positions) + [[0, np.inf if k == 4 else 0] for k in range(7)])
     np.save(suite.folder / "far.npy", np.load(suite.folder / "positions.npy") + [1e6, 0])
     for words, status, text in [([*own[:3], "far.npy"], 65, "no sample of these traces comes from the image"), (own[:2], 2, "--data requires --geometry"), (own[2:], 2, "--geometry requires --data"), ([*own[:3], "ricker.npy"], 65, "4 sources and 3 receivers is 7 x 2"),
                                 (["--data", "ricker.npy", *own[2:]], 65, "sources x receivers x samples, but is 81"),
                                 (["--data", "positions.npy", *own[2:]], 65, "the geometry of 7 traces is 7 x 4: x and depth of the source"),
                                 ([*own, "--ny", 2], 65, "is 7 x 3: x, y and depth of each source"), (["--ny", 2], 2, "--ny requires --data"),
-                                ([*own, "--sources", 4], 2, "--sources"), (["--data", "none.npy", *own[2:]], 65, "none.npy")]:
+                                ([*own, "--sources", 4], 2, "--sources"), (["--data", "none.npy", *own[2:]], 65, "none.npy"),
+                                (["--data", "wrong.npy", *own[2:]], 65, "wrong.npy holds nan at (3, 1, 80) (from 0), in the part of rank 1"),
+                                ([*own[:3], "lost.npy"], 65, "lost.npy holds inf at row 4, column 1 (from 0)")]:
         run = suite.run("lsm", *physics, *words, "--save", "refused", ranks=2)
         suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
     for given, missing in ((physics[:2], "--velocity"), (physics[2:], "--interval")):

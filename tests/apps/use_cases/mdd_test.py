@@ -388,6 +388,27 @@ def test_spectra_of_other_samples(suite):
         suite.succeeded(suite.run("mdd", "--kernel", "fits.npy", "--data", f"data{samples}.npy", "--iterations", 2, "--quiet", ranks=2))
 
 
+def test_non_finite_files(suite):
+    """NaN and infinity are refused with their place, whichever way a file is read."""
+    rng = np.random.default_rng(6)
+    g, d = rng.standard_normal((16, 6, 4)), rng.standard_normal((16, 6, 2))
+    G = np.fft.rfft(g, axis=0)
+    np.save(suite.folder / "d.npy", d)
+    np.save(suite.folder / "g.npy", g)
+    g[9, 5, 1], G[4, 3, 2], d[7, 2, 1] = np.nan, np.inf, np.nan
+    for name, array in {"wrong_g": g, "wrong_spectra": G, "wrong_d": d, "wrong_shot": d[..., 1]}.items():
+        np.save(suite.folder / f"{name}.npy", array)
+    for ranks in (1, 4):
+        for words in ((), ("--groups",), ("--domain", "time"), ("--compress", 0.1), ("--independent", "--tolerance", 0)):
+            refused(suite, ["wrong_g.npy holds nan at (9, 5, 1) (from 0), in the part of rank"], "--kernel", "wrong_g.npy", "--data", "d.npy", *words, ranks=ranks)
+            for more in ((), *([("--storage", "disk")] if program.DEVICE == "cpu" else [])):
+                refused(suite, ["wrong_spectra.npy holds inf", "at (4, 3, 2) (from 0), in the part of rank"], "--kernel", "wrong_spectra.npy", "--data", "d.npy", *words, *more, ranks=ranks)
+            refused(suite, ["wrong_d.npy holds nan at (7, 2, 1) (from 0)"], "--kernel", "g.npy", "--data", "wrong_d.npy", *words, ranks=ranks)
+        refused(suite, ["wrong_shot.npy holds nan at (7, 2) (from 0)"], "--kernel", "g.npy", "--data", "wrong_shot.npy", ranks=ranks)
+    np.save(suite.folder / "positions.npy", [[0, 0], [0, 1], [0, np.nan], [0, 3]])
+    refused(suite, ["positions.npy holds nan at row 2, column 1"], "--kernel", "g.npy", "--data", "d.npy", "--compress", 0.1, "--source-positions", "positions.npy")
+
+
 def test_large_kernel(suite):
     """A kernel whose traces are read in parts, and slices that several ranks read together, have the results of whole slices."""
     rng = np.random.default_rng(11)
@@ -513,6 +534,7 @@ def test(suite, full):
     test_own_data(suite)
     test_one_shot(suite)
     test_spectra_of_other_samples(suite)
+    test_non_finite_files(suite)
     test_large_kernel(suite)
     test_weights(suite)
     if full or program.DEVICE == "cpu":

@@ -236,8 +236,9 @@ def check_errors(suite):
     np.save(suite.folder / "zero.npy", np.array([[1.0, 2.0], [3.0, 0.0]]))
     np.save(suite.folder / "complex.npy", np.ones((2, 2), complex))
     np.save(suite.folder / "empty.npy", np.ones((0, 2)))
+    np.save(suite.folder / "nan.npy", np.array([[1.0, 2.0], [3.0, np.nan]]))
     for words, status, text in [(["--model", "zero.npy"], 65, "an impedance is 0"), (["--model", "complex.npy"], 65, "must be real"),
-                                (["--model", "empty.npy"], 65, "has no elements"), (["--model", "none.npy"], 65, "none.npy"),
+                                (["--model", "nan.npy"], 65, "nan.npy holds nan at row 1, column 1 (from 0)"), (["--model", "empty.npy"], 65, "has no elements"), (["--model", "none.npy"], 65, "none.npy"),
                                 (["--lines", "0"], 2, "--lines"), (["--decimate", "0"], 2, "--decimate"),
                                 (["--regularization", "l2"], 2, "--regularization"), (["--solver", "cg"], 2, "--solver"),
                                 (["--regularization", "tv", "--tau", "0"], 2, "tau is 0"), (["--inner", "0"], 2, "--inner"),
@@ -293,12 +294,20 @@ def check_own_data(suite):
     np.save(suite.folder / "flat.npy", np.zeros_like(made["data"]))
     np.save(suite.folder / "even.npy", np.ones(4))
     np.save(suite.folder / "section.npy", made["data"][0])
+    places = {"data": (2, 3, 7), "smooth": (1, 0, 39), "wavelets": (0, 4, 2)}
+    arrays = {"data": made["data"], "smooth": np.exp(made["background"]), "wavelets": np.ones((3, 5, 3))}
+    for name, place in places.items():
+        arrays[name][place] = -np.inf if name == "data" else np.nan
+        np.save(suite.folder / f"wrong_{name}.npy", arrays[name])
     for words, status, text in [([*own[:2], *wavelet], 2, "--data requires --background"), ([*own[2:], *wavelet], 2, "--background requires --data"),
                                 ([*own, "--wavelet", "made/data.npy"], 65, "wavelets of the traces of made/data.npy are 3 x 5 of f64"),
                                 (own, 2, "--data requires --wavelet"), ([*own[:3], "flat.npy", *wavelet], 65, "an impedance is 0"),
                                 ([*own[:3], "section.npy", *wavelet], 65, "lines x traces x samples, but is 5 x 40"),
                                 ([*own, "--wavelet", "even.npy"], 65, "odd length"), ([*own, *wavelet, "--lines", 3], 2, "--lines"),
-                                ([*own[:3], "ricker.npy", *wavelet], 65, "ricker.npy")]:
+                                ([*own[:3], "ricker.npy", *wavelet], 65, "ricker.npy"),
+                                (["--data", "wrong_data.npy", *own[2:], *wavelet], 65, "wrong_data.npy holds -inf at (2, 3, 7) (from 0), in the part of rank 2"),
+                                ([*own[:3], "wrong_smooth.npy", *wavelet, "--cut", "samples"], 65, "wrong_smooth.npy holds nan at (1, 0, 39) (from 0), in the part of rank 2"),
+                                ([*own, "--wavelet", "wrong_wavelets.npy"], 65, "wrong_wavelets.npy holds nan at (0, 4, 2)")]:
         run = suite.run("poststack", *words, "--save", "refused", ranks=3)
         suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
 
