@@ -348,6 +348,15 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   });
   if (arguments.verify_matrix)
     require_same_matrix(file, *grid, layout_of_matrix(task), hash == block_hash(*plain));
+  // Results are safe before anything is derived from them, which may fail.
+  clock.lap();
+  if (task.sweep && !task.sweep.in_space)
+    solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
+                                 arguments.sweep.noise.value_or(0));
+  const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
+  write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, X);
+  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *variances);
+  measured.write_seconds = clock.lap();
   measured.predicted_part_seconds = times->median();
   if (is_on_disk(task))
     solved.disk = disk_use(*grid, streamed ? streamed->bytes_read() : compressed->bytes_read(),
@@ -364,6 +373,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     known.damp = solved.cost.damp;
     solved.sigma_min = known.sigma_min;
     solved.error_bounds = error_bounds(solved.report, B, X, known);
+    if (solved.curve)
+      for (std::size_t k = 0; k < solved.curve->points.size(); ++k)
+        solved.curve->points[k].error_bound = solved.error_bounds[k];
     const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(X));
     if (shows_progress) print(text);
   }
@@ -374,18 +386,6 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     const std::string text = verdicts_text(task, *solved.compressed, column_norms(X));
     if (shows_progress) print(text);
   }
-
-  clock.lap();
-  if (task.sweep && !task.sweep.in_space)
-    solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
-                                 arguments.sweep.noise.value_or(0));
-  if (solved.curve && arguments.bounds_errors())
-    for (std::size_t k = 0; k < solved.curve->points.size(); ++k)
-      solved.curve->points[k].error_bound = solved.error_bounds[k];
-  const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
-  write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, X);
-  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *variances);
-  measured.write_seconds = clock.lap();
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
     op = product = plain = P = nullptr, compressed = nullptr,

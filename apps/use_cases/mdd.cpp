@@ -34,8 +34,8 @@ template <Scalar T, class Solve, class Save>
 void invert(UseCase& run, const LinearOperator<T>& A, OperatorPtr<T> makes_data, bool has_own_data,
             DistMatrix<T>& model, DistMatrix<T>& data, Solve&& solve, Save&& save) {
   const auto note = [&](const char* name, DistMatrix<T>& X, bool is_data) {
-    run.figure(std::string("norm of ") + name, frobenius_norm<T>(X));
     save(name, X, is_data);
+    run.figure(std::string("norm of ") + name, frobenius_norm<T>(X));
   };
   if (has_own_data) {
     run.figure("norm of data", frobenius_norm<T>(data));

@@ -377,6 +377,17 @@ def check_error_bounds(suite, rng):
     suite.check(report is None or report["columns"][2]["error_bound"] is None, "a bound of NaN", report)
     _, _, report = problem.solve("--damp", 0.02, status=3)
     suite.check(report is None or "error_bound" not in report["columns"][0], "a bound that nobody asked for", report)
+    # A norm of A beyond the range of double precision bounds nothing, and loses nothing.
+    A, B = rng.uniform(-1, 1, (30, 20)), rng.standard_normal((30, 2))
+    np.save(suite.folder / "A.npy", 1.5e308 * A)
+    np.save(suite.folder / "B.npy", 1.5e300 * B)
+    (suite.folder / "X.npy").unlink(missing_ok=True)
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--report", "R.json", "--history", "H.csv", "--sigma-min", 1e306, ranks=2)
+    if suite.check((suite.folder / "X.npy").exists(), "X is lost", run.errors):
+        suite.close(1e8 * np.load(suite.folder / "X.npy"), np.linalg.lstsq(A, B, rcond=None)[0], 1e-9, "X of a large A")
+    if suite.succeeded(run):
+        report = json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
+        suite.check([column["error_bound"] for column in report["columns"]] == [None, None] and "nothing bounds" in run.output, "bounds", report["columns"], run.output)
 
 
 def check_probable_bounds(suite, rng):
