@@ -136,6 +136,11 @@ std::vector<double> choose_lambdas(const SolveArguments& arguments, const Linear
   return lambdas;
 }
 
+/// Whether a history has all iterations: of a run that begins, or goes on from a state that has a whole one.
+bool continues_history(const SolveTask& task) {
+  return task.saved.empty() || saved_fact(task.saved, history_fact) == "whole";
+}
+
 /// What the user asks of checkpoints, with the facts of this run. damp: of the problem.
 CheckpointOptions checkpoint_options(const SolveTask& task, double damp) {
   const SolveArguments& arguments = task.arguments;
@@ -147,6 +152,7 @@ CheckpointOptions checkpoint_options(const SolveTask& task, double damp) {
   checkpoint.facts[damp_fact] = fmt::format("{}", damp);
   checkpoint.facts[one_pass_fact] = task.iteration.one_pass ? "on" : "off";
   checkpoint.facts[storage_fact] = name_of(task.iteration.storage);
+  checkpoint.facts[history_fact] = !arguments.history.empty() && continues_history(task) ? "whole" : "none";
   return checkpoint;
 }
 
@@ -428,6 +434,15 @@ void warn_of_rounding(const SolveTask& task) {
     warn(fmt::format("results will agree with those of one long run to rounding only: {}", difference));
 }
 
+void warn_of_history(const SolveTask& task) {
+  const std::string& history = task.arguments.history;
+  if (history.empty() || task.sweep.in_space || continues_history(task)) return;
+  warn(
+      fmt::format("{} will not have all iterations up to {}, which were made before this run goes on: a run "
+                  "before it had no --history, so that its state has none",
+                  history, saved_fact(task.saved, "iteration")));
+}
+
 }  // namespace
 
 ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
@@ -464,7 +479,10 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   });
   const ProcessGrid& grid = *task.grid;
   measured.read_seconds = clock.lap();
-  if (talks && !task.saved.empty()) warn_of_rounding(task);
+  if (talks && !task.saved.empty()) {
+    warn_of_rounding(task);
+    warn_of_history(task);
+  }
 
   if (talks && !(arguments.quiet && !arguments.dry_run))
     print(headline(task) + task.promotions + task.why_disk);

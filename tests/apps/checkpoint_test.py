@@ -251,6 +251,26 @@ def test_limit(suite, expected):
         check_resumed(suite, expected, "at the limit", *every)
 
 
+def test_histories(suite):
+    """The history of a restart has all iterations if each run before kept its own, and says that it has not otherwise."""
+    solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--tolerance", "0", "--grid", FEW_GRID, "--output", "small_X.npy"]
+
+    def history(last, name, *options):
+        run = suite.run(*solve, "--iterations", last, *(["--history", name] if name else []), *options, ranks=FEW_RANKS)
+        suite.succeeded(run, status=3)
+        told = [line for line in run.warning_lines if f"{name} will not have all iterations up to {last - 3}" in line and "--history" in line]
+        return told, (suite.folder / name).read_text(encoding="utf-8") if name else ""
+
+    whole = history(9, "whole.csv")[1]
+    for begun, gone_on in (("first.csv", "second.csv"), ("first.csv", None), (None, "second.csv"), (None, None)):
+        for last, name, *how in ((3, begun), (6, gone_on, "--restart", "small")):
+            history(last, name, "--checkpoint", "small", *how)
+        told, found = history(9, "last.csv", "--restart", "small")
+        suite.check((found == whole) == bool(begun and gone_on) == (not told), begun, gone_on, told, found)
+        suite.check(set(found.splitlines()[1:]) >= {row for row in whole.splitlines()[1:] if row.startswith(("7,", "8,", "9,"))}, begun, gone_on, found)
+        shutil.rmtree(suite.folder / "small")
+
+
 def test_guesses(suite):
     """A restart goes on with the same initial guess or without one, and refuses another."""
     solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--tolerance", "0", "--grid", FEW_GRID, "--output"]
@@ -438,6 +458,7 @@ def test(suite, full):
     if full:
         test_form_of_one_pass(suite)
         test_storage(suite)
+    test_histories(suite)
     test_guesses(suite)
     test_signals_without_checkpoints(suite)
     test_interrupts(suite)
