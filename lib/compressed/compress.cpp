@@ -18,6 +18,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "base/square_sum.hpp"
 #include "compressed/compressed_files.hpp"
 #include "compressed/compressed_matrix.hpp"
 #include "compressed/element_source.hpp"
@@ -84,19 +85,16 @@ template <Scalar T>
                            " (from 0), in the part of rank ", rank));
 }
 
-/// ‖A‖_F of a block, without overflow or underflow. Throws if an element is not finite. file: see above.
+/// ‖A‖_F of a block. Throws if an element is not finite. file: see above.
 template <Scalar T>
-double norm_of(ElementSource<T>& source, const TileLines& rows, const TileLines& cols,
-               const std::string& file, int rank) {
-  double norm = 0;
+double norm_of_block(ElementSource<T>& source, const TileLines& rows, const TileLines& cols,
+                     const std::string& file, int rank) {
+  SquareSum sum;
   for_each_panel(source, rows, cols, [&](Index k, MatrixView<const T> panel) {
     const auto* const numbers = reinterpret_cast<const Real<T>*>(panel.data);
     const Index parts = NarrowMatrix<T>::parts, count = parts * panel.size();
-    double largest = 0;
     for (Index n = 0; n < count; ++n) {
-      const double number = std::abs(static_cast<double>(numbers[n]));
-      largest = number > largest ? number : largest;
-      if (std::isfinite(number)) continue;
+      if (std::isfinite(numbers[n])) continue;
       const Index i = n / parts % panel.rows, j = n / parts / panel.rows;
       const TileLines& lines = source.by_columns() ? cols : rows;
       const Index before = std::accumulate(lines.sizes.begin(), lines.sizes.begin() + k, Index{0});
@@ -104,26 +102,16 @@ double norm_of(ElementSource<T>& source, const TileLines& rows, const TileLines&
                        source.cols().begin + cols.order[at(source.by_columns() ? before + j : j)],
                        panel(i, j), rank);
     }
-    if (largest == 0) return;
-    int power = 0;
-    std::frexp(largest, &power);
-    const double scale = std::ldexp(1.0, std::clamp(-power, -1000, 1000));
-    double sum = 0;
-    for (Index n = 0; n < count; ++n) {
-      const double number = scale * static_cast<double>(numbers[n]);
-      sum += number * number;
-    }
-    norm = std::hypot(norm, std::sqrt(sum) / scale);
+    sum.add(numbers, count);
   });
-  return norm;
+  return sum.root();
 }
 
 /// The ranks' norms as one.
 double norm_of_all(Communicator& comm, double mine) {
   std::vector<double> norms(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::array{mine}, norms);
-  return std::accumulate(norms.begin(), norms.end(), 0.0,
-                         [](double a, double b) { return std::hypot(a, b); });
+  return norm_of(norms);
 }
 
 /// The tiles of a block that is divided by a power of two.
@@ -199,7 +187,7 @@ Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const La
     source = open();
     rows = lines_of(source->rows(), options.row_order, options.tile);
     cols = lines_of(source->cols(), options.col_order, options.tile);
-    mine = norm_of(*source, rows, cols, file, comm.rank());
+    mine = norm_of_block(*source, rows, cols, file, comm.rank());
   });
   CompressionReport report{.norm = norm_of_all(comm, mine), .dense_bytes = m * n * Index{sizeof(T)}};
   require<UsageError>(std::isfinite(report.norm),

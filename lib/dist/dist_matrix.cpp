@@ -9,6 +9,7 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "base/square_sum.hpp"
 #include "comm/failure/failure.hpp"
 #include "dist/column_powers.hpp"
 #include "gridlops/base/error.hpp"
@@ -231,12 +232,7 @@ std::vector<double> column_norms(const ConstDistMatrix<T>& X, double order) {
 
 template <Scalar T>
 double frobenius_norm(const ConstDistMatrix<T>& X) {
-  const std::vector<double> columns = column_norms(X);
-  const double largest = columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end());
-  if (largest == 0 || !std::isfinite(largest)) return largest;
-  double sum = 0;
-  for (const double norm : columns) sum += std::pow(norm / largest, 2);
-  return largest * std::sqrt(sum);
+  return norm_of(column_norms(X));
 }
 
 template <Scalar T>

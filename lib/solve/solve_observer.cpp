@@ -13,22 +13,13 @@
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "base/square_sum.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 
 namespace gridlops {
 
 namespace {
-
-/// The norm of all columns together.
-double joint_norm(std::span<const double> norms) {
-  double largest = 0;
-  for (const double norm : norms) largest = std::isnan(norm) ? norm : std::max(largest, norm);
-  if (!(largest > 0) || !std::isfinite(largest)) return largest;
-  double squares = 0;
-  for (const double norm : norms) squares += (norm / largest) * (norm / largest);
-  return largest * std::sqrt(squares);
-}
 
 class AfterEachIteration final : public SolveObserver {
  public:
@@ -50,8 +41,7 @@ class StopAtCostRatio final : public SolveObserver {
                         "solved; take all columns at once, or SolveOptions::residual_ratio");
   }
   bool step(const IterationInfo& info) override {
-    return info.iteration > 0 &&
-           joint_norm(info.residual_norms) <= ratio_ * joint_norm(info.first_residual_norms);
+    return info.iteration > 0 && norm_of(info.residual_norms) <= ratio_ * norm_of(info.first_residual_norms);
   }
 
  private:
@@ -126,7 +116,7 @@ class Table final : public SolveObserver {
   std::string line() const { return std::string(is_cg() ? 55 : 65, '-') + '\n'; }
 
   std::string row(const IterationInfo& info) const {
-    const double r1 = joint_norm(info.residual_norms);
+    const double r1 = norm_of(info.residual_norms);
     const std::complex<double> x = info.iterate.element(0, 0);
     const bool is_complex = start_.type == ScalarType::c64 || start_.type == ScalarType::c128;
     const std::string x0 = is_complex
@@ -135,7 +125,7 @@ class Table final : public SolveObserver {
     const std::string k = message(std::setw(6), info.iteration);
     const Scientific r1_text{r1, 4, 11};
     if (is_cg()) return message(k, "        ", x0, "        ", r1_text, '\n');
-    const double r2 = std::hypot(r1, start_.damp * joint_norm(info.x_norms));
+    const double r2 = std::hypot(r1, start_.damp * norm_of(info.x_norms));
     return message(k, "       ", x0, "        ", r1_text, "    ", Scientific{r2, 4, 11}, '\n');
   }
 

@@ -8,6 +8,7 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
+#include "base/square_sum.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/mpi.hpp"
@@ -16,27 +17,12 @@ namespace gridlops {
 
 namespace {
 
-/// ‖x‖ of a block, also where squares leave the range of doubles.
 template <Scalar T>
-double norm_of(MatrixView<const T> block) {
+double norm_of_block(MatrixView<const T> block) {
   const MatrixView<const Real<T>> reals = real_view(block);
-  const auto with_factor = [&](double factor) {
-    double sum = 0;
-    for (Index j = 0; j < reals.cols; ++j)
-      for (Index i = 0; i < reals.rows; ++i) {
-        const double x = factor * static_cast<double>(reals(i, j));
-        sum += x * x;
-      }
-    return sum;
-  };
-  const double sum = with_factor(1);
-  if (1e-200 < sum && sum < 1e300) return std::sqrt(sum);
-  double largest = 0;
-  for (Index j = 0; j < reals.cols; ++j)
-    for (Index i = 0; i < reals.rows; ++i)
-      largest = std::max(largest, std::abs(static_cast<double>(reals(i, j))));
-  if (largest == 0 || !std::isfinite(sum / sum)) return std::isfinite(largest) ? std::sqrt(sum) : largest;
-  return largest * std::sqrt(with_factor(1 / largest));
+  SquareSum sum;
+  for (Index j = 0; j < reals.cols; ++j) sum.add(reals.column(j), reals.rows);
+  return sum.root();
 }
 
 }  // namespace
@@ -111,7 +97,7 @@ double BlockInParts<T>::store(Source& source, const WritePart& write, const Begi
     const MatrixView<const T> part = source.read(rows, cols);
     {
       const DiskWait wait = begin_wait(part.size() * Index{sizeof(T)});
-      norm = std::hypot(norm, norm_of(part));
+      norm = std::hypot(norm, norm_of_block(part));
       store_tiles(part, strips, cols, write);
     }
     keep_alive();
@@ -133,12 +119,11 @@ double BlockInParts<T>::store(Source& source, const WritePart& write, const Begi
 
 template <Scalar T>
 double BlockInParts<T>::norm_of_part(Index part, const std::byte* memory) const {
-  double norm = 0;
+  SquareSum sum;
   for_each_piece(part, [&](Index begin, Index bytes) {
-    const MatrixView<const R> tile(reinterpret_cast<const R*>(memory + begin), bytes / Index{sizeof(R)}, 1);
-    norm = std::hypot(norm, norm_of(tile));
+    sum.add(reinterpret_cast<const R*>(memory + begin), bytes / Index{sizeof(R)});
   });
-  return norm;
+  return sum.root();
 }
 
 /// Stores the tiles of these strips and columns, which `part` has.

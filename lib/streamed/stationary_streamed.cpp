@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "streamed/stationary_streamed.hpp"
 
-#include <array>
-#include <cmath>
 #include <utility>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/square_sum.hpp"
 #include "comm/failure/failure.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
@@ -84,15 +83,12 @@ class StationaryStreamed final : public StreamedMatrix<T> {
   bool first_of_products_;
 };
 
-/// The norms of all blocks as one (collective). The largest comes first, so that no square leaves the range
-/// of doubles.
+/// The norms of all blocks as one (collective).
 double norm_of_all(Communicator& comm, double norm) {
-  std::array<double, 1> largest{norm};
-  comm.all_reduce(largest, ReduceOp::max);
-  const bool is_scaled = largest[0] > 0 && std::isfinite(largest[0]);
-  std::array<double, 1> sum{is_scaled ? (norm / largest[0]) * (norm / largest[0]) : norm};
-  comm.all_reduce(sum, ReduceOp::sum);
-  return is_scaled ? largest[0] * std::sqrt(sum[0]) : sum[0];
+  SquareSum sum;
+  sum.add(norm);
+  comm.all_reduce(sum.parts, ReduceOp::sum);
+  return sum.root();
 }
 
 }  // namespace

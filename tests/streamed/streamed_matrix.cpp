@@ -12,6 +12,7 @@
 #include "base/message.hpp"
 #include "comm/failure/watchdog.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -98,6 +99,22 @@ TEMPLATE_LIST_TEST_CASE("A streamed matrix may be empty, small, low or narrow", 
       INFO(describe(*grid) << ": " << rows << " x " << cols);
       const Whole<T> X = fractions<T>(2, cols, 3), Y = fractions<T>(3, rows, 3);
       CHECK(products(*streamed, X, Y) == products(*packed_on<T>(grid, false, rows, cols), X, Y));
+    }
+  }
+}
+
+TEST_CASE("The norm of a streamed matrix is right at any scale", "[streamed_matrix]") {
+  const ScratchFolder folder(disk);
+  for (const GridPtr& grid : compact_grids()) {
+    if (!is_on_host(grid)) continue;
+    const DistMatrix<double> A = matrix_on<double>(grid);
+    for (const int power : {-1000, -520, 520, 1000}) {
+      DistMatrix<double> scaled = A.clone();
+      scaled *= std::ldexp(1.0, power);
+      const auto streamed = stream_matrix<double>(scaled, {.scratch = folder.file(""), .memory = some});
+      if (!grid->is_member()) continue;
+      CAPTURE(describe(*grid), power);
+      CHECK(std::ldexp(streamed->frobenius_norm(), -power) == Approx(frobenius_norm(A)));
     }
   }
 }
