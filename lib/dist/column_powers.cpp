@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/instantiate.hpp"
+#include "comm/failure/failure.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 
 namespace gridlops {
@@ -33,9 +34,25 @@ std::vector<int> powers_of_columns(const ConstDistMatrix<T>& B) {
   return powers;
 }
 
+template <Scalar T>
+std::vector<double> normalise_columns(DistMatrix<T>& X) {
+  const std::vector<int> powers = powers_of_columns(X);
+  FailureScope failures;
+  failures.run([&] { multiply_by_powers(X, opposite(powers)); });
+  std::vector<double> norms = column_norms(X);
+  ColumnScalars factors(X.cols());
+  for (std::size_t j = 0; j < norms.size(); ++j) {
+    factors[static_cast<Index>(j)] = norms[j] > 0 ? 1 / norms[j] : 1;
+    norms[j] = std::ldexp(norms[j], powers[j]);
+  }
+  failures.run([&] { X *= factors; });
+  return norms;
+}
+
 #define GRIDLOPS_INSTANTIATE(T)                                              \
   template void multiply_by_powers(DistMatrix<T>&, const std::vector<int>&); \
-  template std::vector<int> powers_of_columns(const ConstDistMatrix<T>&);
+  template std::vector<int> powers_of_columns(const ConstDistMatrix<T>&);    \
+  template std::vector<double> normalise_columns(DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

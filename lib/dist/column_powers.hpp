@@ -22,4 +22,9 @@ inline std::vector<int> opposite(std::vector<int> powers) {
 template <Scalar T>
 std::vector<int> powers_of_columns(const ConstDistMatrix<T>& B);
 
+/// Scales every column to unit norm unless it is zero, and returns the norms before (collective over the
+/// grid). They may be too large or small to be squared.
+template <Scalar T>
+std::vector<double> normalise_columns(DistMatrix<T>& X);
+
 }  // namespace gridlops

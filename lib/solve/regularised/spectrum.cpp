@@ -57,6 +57,17 @@ Interval eigenvalue_bounds(const Tridiagonal& matrix) {
   return bounds;
 }
 
+/// Divides the matrix by a power of two, so that its elements can be squared. Returns the power.
+int take_out_power(Tridiagonal& matrix) {
+  double largest = 0;
+  for (const std::vector<double>* elements : {&matrix.diagonal, &matrix.off_diagonal})
+    for (const double element : *elements) largest = std::max(largest, std::abs(element));
+  const int power = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
+  for (std::vector<double>* elements : {&matrix.diagonal, &matrix.off_diagonal})
+    for (double& element : *elements) element = std::ldexp(element, -power);
+  return power;
+}
+
 /// The k-th largest eigenvalue, k ≥ 1, if it lies in the interval: found by bisection, to 2⁻⁶⁰ of its length.
 double eigenvalue(const Tridiagonal& matrix, int k, Interval within) {
   for (int halving = 0; halving < 60; ++halving) {
@@ -80,16 +91,10 @@ DistMatrix<T> random_column(const Space& space, std::uint64_t seed) {
   return x;
 }
 
-/// Scales x to unit norm unless it is zero, and returns its old norm. The norm may be too large or small to
-/// be squared.
+/// Scales x, of one column, to unit norm unless it is zero, and returns its old norm.
 template <Scalar T>
 double normalise(DistMatrix<T>& x) {
-  const int power = powers_of_columns(x)[0];
-  FailureScope failures;
-  failures.run([&] { multiply_by_powers(x, {-power}); });
-  const double norm = column_norms(x)[0];
-  if (norm > 0) failures.run([&] { x *= 1 / norm; });
-  return std::ldexp(norm, power);
+  return normalise_columns(x)[0];
 }
 
 /// y ← y − αx.
@@ -213,9 +218,10 @@ SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, int steps, std::ui
   }
   if (!std::isfinite(projected.diagonal.back()))
     return {projected.diagonal.back(), projected.diagonal.back()};
+  const int power = take_out_power(projected), count = static_cast<int>(projected.diagonal.size());
   const Interval bounds = eigenvalue_bounds(projected);
-  const int count = static_cast<int>(projected.diagonal.size());
-  return {eigenvalue(projected, count, bounds), eigenvalue(projected, 1, bounds)};
+  return {std::ldexp(eigenvalue(projected, count, bounds), power),
+          std::ldexp(eigenvalue(projected, 1, bounds), power)};
 }
 
 // Golub, Kahan: Calculating the singular values and pseudo-inverse of a matrix, SIAM J. Numer. Anal. 2, 1965:
@@ -233,21 +239,26 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   FailureScope failures;
   normalise(v);
   A.apply(T(1), v, T(0), u);
-  double alpha = normalise(u);
-  // B is upper bidiagonal, with α on its diagonal and β above it, divided here by a power of two.
-  const double unit = alpha > 0 && std::isfinite(alpha) ? std::ldexp(1.0, std::ilogb(alpha)) : 1;
-  Tridiagonal normal_matrix{{(alpha / unit) * (alpha / unit)}, {}};
-  for (int step = 1; step < steps && alpha > 0; ++step) {
-    A.apply_adjoint(T(1), u, to_scalar<T>(-alpha), v);
+  // B is upper bidiagonal: α on its diagonal, β above it.
+  Tridiagonal B{{normalise(u)}, {}};
+  for (int step = 1; step < steps && B.diagonal.back() > 0; ++step) {
+    A.apply_adjoint(T(1), u, to_scalar<T>(-B.diagonal.back()), v);
     const double beta = normalise(v);
     if (beta == 0) break;
     A.apply(T(1), v, to_scalar<T>(-beta), u);
-    normal_matrix.off_diagonal.push_back((alpha / unit) * (beta / unit));
-    alpha = normalise(u);
-    normal_matrix.diagonal.push_back((alpha / unit) * (alpha / unit) + (beta / unit) * (beta / unit));
+    B.off_diagonal.push_back(beta);
+    B.diagonal.push_back(normalise(u));
   }
-  if (std::isnan(alpha)) return alpha;
-  return unit * std::sqrt(eigenvalue(normal_matrix, 1, {0, eigenvalue_bounds(normal_matrix).high}));
+  if (std::isnan(B.diagonal.back())) return B.diagonal.back();
+  const int power = take_out_power(B);
+  Tridiagonal normal_matrix{{}, {}};
+  for (std::size_t k = 0; k < B.diagonal.size(); ++k) {
+    const double alpha = B.diagonal[k], beta = k == 0 ? 0 : B.off_diagonal[k - 1];
+    normal_matrix.diagonal.push_back(alpha * alpha + beta * beta);
+    if (k > 0) normal_matrix.off_diagonal.push_back(B.diagonal[k - 1] * beta);
+  }
+  return std::ldexp(std::sqrt(eigenvalue(normal_matrix, 1, {0, eigenvalue_bounds(normal_matrix).high})),
+                    power);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                          \

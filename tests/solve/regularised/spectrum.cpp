@@ -167,6 +167,28 @@ TEMPLATE_TEST_CASE("Lanczos finds both ends of the spectrum", "", float, double,
   }
 }
 
+TEMPLATE_TEST_CASE("Norms and ends of the spectrum are found at any scale", "", float, double,
+                   std::complex<double>) {
+  using T = TestType;
+  const auto grid = compact_grids().back();
+  const KnownSpectrum<T> matrix = KnownSpectrum<T>::hermitian(between(-3, 2));
+  const double exact = sizeof(Real<T>) == 8 ? 1e-11 : 1e-4;
+  const std::vector<int> powers =
+      sizeof(Real<T>) == 8 ? std::vector{-1000, -700, -520, 520, 700, 1010} : std::vector{-100, -70, 70, 110};
+  for (const int power : powers) {
+    const auto A = dense_operator<T>(grid, Algorithm::summa, n, n, [&](Index i, Index j) {
+      return matrix(i, j) * static_cast<Real<T>>(std::ldexp(1.0, power));
+    });
+    const SpectrumExtremes found = lanczos_extremes(*A, n);
+    const double norm = estimate_norm(*A, n);
+    if (!grid->is_member()) continue;
+    CAPTURE(power, found.smallest, found.largest, norm);
+    CHECK(std::abs(std::ldexp(found.smallest, -power) + 3) <= exact);
+    CHECK(std::abs(std::ldexp(found.largest, -power) - 2) <= exact);
+    CHECK(std::abs(std::ldexp(norm, -power) - 3) <= exact);
+  }
+}
+
 TEST_CASE("Lanczos ends in an invariant subspace, and with what is not finite") {
   for (const auto& grid : compact_grids()) {
     const Space space{grid, Cut::balanced(Axis::grid_rows, n, *grid), Axis::grid_cols};
