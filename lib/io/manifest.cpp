@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* schema = "gridlops.checkpoint/7";
+constexpr const char* schema = "gridlops.checkpoint/8";
 
 std::string hash_text(std::uint64_t hash) {
   constexpr const char* digits = "0123456789abcdef";

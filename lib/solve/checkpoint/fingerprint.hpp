@@ -8,9 +8,9 @@
 
 namespace gridlops {
 
-/// Numbers that identify a problem without inspecting the operator: for a fixed random model z, the norm of A
-/// z, and ‖b‖ and (A z)ᴴb of every column. They are the same on every grid up to rounding. Collective over
-/// the grid; one product.
+/// Numbers that identify a problem without inspecting the operator, whatever its size: for a fixed random
+/// model z and data y, the norm of A z and yᴴA z, and ‖b‖ and (A z)ᴴb/‖A z‖ of every column. They are the
+/// same on every grid up to rounding. Collective over the grid; one product.
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
 /// The same for columns of a space alone: ‖x‖ and zᴴx of every column, for a fixed random z of that space.

@@ -529,6 +529,38 @@ TEST_CASE("A checkpoint of something else is refused on all ranks") {
   says(refusal(problem, nowhere), "checkpoints cannot be kept there");
 }
 
+TEST_CASE("A checkpoint of another operator is refused whatever its size") {
+  const GridPtr grid = compact_grids().back();
+  for (const int power : {-900, -560, 560, 900}) {
+    Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+    const auto scaled = [&](bool last_rows_change_places) {
+      return dense_operator<double>(grid, Algorithm::stationary_a, m, n, [=, &problem](Index i, Index j) {
+        const Index row = last_rows_change_places && i >= m - 2 ? 2 * m - 3 - i : i;
+        return std::ldexp(problem.matrix(row, j), power);
+      });
+    };
+    problem.A = scaled(false);
+    // Nothing of these data is where rows change places.
+    problem.b = [&](Index i, Index j) { return i < m - 2 ? std::ldexp(counter_uniform(4, i, j), power) : 0; };
+    const ScratchFolder folder;
+    SolveOptions options;
+    problem.suspend(options, folder.file("saved"), 4, 0);
+    world().barrier();
+    options.checkpoint.restart = folder.file("saved");
+    CAPTURE(power);
+    for (const bool is_other : {true, false}) {
+      problem.A = scaled(is_other);
+      const std::string text = message_of<Error>([&] { problem.solve_with(options); });
+      if (!grid->is_member()) continue;
+      CHECK((text.find("another operator") != std::string::npos) == is_other);
+      CHECK(text.empty() == !is_other);
+    }
+    problem.b = [&](Index i, Index j) { return std::ldexp(counter_uniform(5, i, j), power); };
+    const std::string text = message_of<Error>([&] { problem.solve_with(options); });
+    CHECK((!grid->is_member() || text.find("other data: right-hand side 0") != std::string::npos));
+  }
+}
+
 TEST_CASE("A damaged checkpoint is refused on all ranks, whatever byte it is") {
   const GridPtr grid = compact_grids().back();
   const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
