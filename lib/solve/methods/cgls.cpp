@@ -15,7 +15,9 @@ namespace {
 ///   q = A p    α = γ/(‖q‖² + D²‖p‖²)    x += α p    r −= α q
 ///   s = Aᴴ r − D² x    p = s + (‖s‖²/γ) p    γ = ‖s‖²
 ///
-/// In one pass over A, the product that gives q also gives Aᴴr and Aᴴq: s = Aᴴr − α Aᴴq − D² x.
+/// In one pass over A, the product that gives q also gives Aᴴr and Aᴴq: s = Aᴴr − α Aᴴq − D² x. Where s is
+/// so much shorter than before that this difference has lost half of its digits, the column takes a step of
+/// length 0, which only computes s anew, and begins its recurrence from there.
 ///
 /// Preconditioned by M ≈ (AᴴA + D²I)⁻¹, z = M s takes the place of s in p, and γ = sᴴz, which takes a third
 /// reduction (Björck: Numerical methods for least squares problems, 1996, §7.4, with M = (SᴴS)⁻¹).
@@ -39,6 +41,7 @@ class Cgls final : public GradientMethod<T> {
     if (one_pass) state.scratch(Ahr, A.domain());
     if (one_pass) state.scratch(Ahq, A.domain());
     state.scalars(gamma);
+    if (one_pass) state.scalars(takes_step);
   }
 
   void start(ColumnRun<T>& run) override {
@@ -56,8 +59,9 @@ class Cgls final : public GradientMethod<T> {
     if (run.ends()) return;
     run.raise_operator_norms(sqrt(ratio(qq, pp)));  // ‖A‖ ≥ ‖q‖/‖p‖
     const ColumnFactors D2 = run.squared_damping();
-    const ColumnScalars alpha = run.steps(gamma, qq + D2 * pp);  // α = γ/(‖q‖² + D²‖p‖²)
-    update(axpy(alpha, p, x), axpy(-alpha, q, r));               // x += α p, r −= α q
+    ColumnScalars alpha = run.steps(gamma, qq + D2 * pp);  // α = γ/(‖q‖² + D²‖p‖²)
+    if (one_pass) alpha *= takes_step;
+    update(axpy(alpha, p, x), axpy(-alpha, q, r));  // x += α p, r −= α q
     if (one_pass) {
       update(xpby(Ahr, 0, s), axpy(-alpha, Ahq, s));  // s = Aᴴr − α Aᴴq
     } else {
@@ -67,7 +71,9 @@ class Cgls final : public GradientMethod<T> {
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
     if (M == nullptr) run.follow_quadrature(alpha, ratio(ss, gamma));
     const ColumnScalars sz = precondition(run, ss);
-    update(xpby(z(), ratio(sz, gamma), p));  // p = s + (‖s‖²/γ) p
+    ColumnScalars beta = ratio(sz, gamma);
+    if (one_pass) begin_anew_where_lost(run, beta);
+    update(xpby(z(), beta, p));  // p = s + (‖s‖²/γ) p
     gamma = sz;
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
   }
@@ -83,6 +89,7 @@ class Cgls final : public GradientMethod<T> {
   void restart(ColumnRun<T>& run) override {
     gamma = precondition(run, gamma);
     copy(z(), p);
+    takes_step = ColumnScalars(gamma.size(), 1);
   }
 
   ColumnScalars residual_gap(ColumnRun<T>& run) override { return this->gap_of_residual(run, q); }
@@ -114,9 +121,21 @@ class Cgls final : public GradientMethod<T> {
     return run.sum(dot(s, Ms))[0];
   }
 
+  /// β ← 0 where p is to be s alone: before a step of length 0, and after it.
+  void begin_anew_where_lost(ColumnRun<T>& run, ColumnScalars& beta) {
+    for (Index k = 0; k < beta.size(); ++k) {
+      const bool was_lost = takes_step[k] == 0;
+      takes_step[k] = !was_lost && beta[k] < std::numeric_limits<Real<T>>::epsilon() ? 0 : 1;
+      if (!was_lost && takes_step[k] == 1) continue;
+      beta[k] = 0;
+      run.column(k).forget_quadrature(true);
+    }
+  }
+
   const bool one_pass;
   const LinearOperator<T>* const M;
   DistMatrix<T> p, q, Ms, Ahr, Ahq;
+  ColumnScalars takes_step;  // 1, or 0 for columns whose s is lost
 };
 
 }  // namespace

@@ -278,6 +278,32 @@ TEMPLATE_TEST_CASE("CGLS in one pass does what CGLS does", "", float, double, st
   }
 }
 
+// One step solves the undamped equations, and leaves nothing but rounding of the difference of products.
+TEMPLATE_TEST_CASE("CGLS in one pass does not lose columns where one step takes all of the residual", "",
+                   float, double) {
+  using T = TestType;
+  constexpr Index trials = 40;
+  for (const auto& grid : compact_grids()) {
+    for (const Index m : {1, 3, 5}) {
+      const KnownSpectrum<T> matrix(m, 20, std::vector<double>(static_cast<std::size_t>(m), 1.0));
+      const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix, packed);
+      SolveOptions options;
+      options.damp = 0.01;
+      options.tolerance = 0;
+      options.max_iterations = 500;
+      const Solution<T> once = solve<T>(one_pass_cgls, *A, trials, random_elements<T>(4), options),
+                        twice = solve<T>(cgls, *A, trials, random_elements<T>(4), options);
+      if (!grid->is_member()) continue;
+      CAPTURE(describe(*grid), m);
+      for (Index j = 0; j < trials; ++j) {
+        CHECK(is_solved(once.verdict(j).reason));
+        // The condition number of the damped system is 1e4.
+        CHECK(relative_difference(once.column(j), twice.column(j)) <= 1e5 * epsilon_of<T>);
+      }
+    }
+  }
+}
+
 TEST_CASE("CGLS in one pass is as accurate as CGLS on clustered spectra") {
   const Index m = 80, n = 40;
   const GridPtr grid =
