@@ -5,8 +5,11 @@
 #include <cmath>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
+#include "dist/column_powers.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 
 namespace gridlops {
@@ -55,7 +58,27 @@ void ScaledOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
   apply_adjoint(T(1), Q, T(0), V);
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class ScaledOperator<T>;
+// Single precision is squared in double precision, but 1/‖A‖² and Aᴴb, of which ε must be a number, too, are
+// not.
+template <Scalar T>
+void require_range_without_scaling(const char* solver, double norm_A, const ConstDistMatrix<T>& B) {
+  constexpr int of_A = sizeof(Real<T>) == 4 ? 44 : 240, of_B = sizeof(Real<T>) == 4 ? 64 : 470,
+                of_both = sizeof(Real<T>) == 4 ? 100 : 500;
+  constexpr const char* advice =
+      "; methods with a penalty do not scale their problems, and squares of their norms would leave the "
+      "range of the numbers: multiply A, B and the penalty by constants, so that norms are about 1";
+  const int power_A = norm_A > 0 && std::isfinite(norm_A) ? std::ilogb(norm_A) : 0;
+  require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A is about ", norm_A, advice);
+  const std::vector<int> powers = powers_of_columns(B);
+  for (std::size_t j = 0; j < powers.size(); ++j)
+    require<UsageError>(std::abs(powers[j]) <= of_B && std::abs(power_A + powers[j]) <= of_both, solver,
+                        ": right-hand side ", j, " has elements of about ", std::ldexp(1.0, powers[j]),
+                        norm_A > 0 ? message(", and the norm of A is about ", norm_A) : "", advice);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)     \
+  template class ScaledOperator<T>; \
+  template void require_range_without_scaling(const char*, double, const ConstDistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

@@ -13,6 +13,11 @@ namespace gridlops {
 template <Scalar T>
 inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
 
+/// Throws UsageError, on all ranks, unless squares of norms stay in range although nothing is scaled
+/// (collective over the grid). norm_A: an estimate of ‖A‖, or 0 if there is none.
+template <Scalar T>
+void require_range_without_scaling(const char* solver, double norm_A, const ConstDistMatrix<T>& B);
+
 /// 2^power · A for an even power. If the power is not 0, half of it multiplies the operand before the
 /// product, and the other half the result, so that no intermediate value leaves the range of T.
 template <Scalar T>

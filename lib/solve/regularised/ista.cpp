@@ -54,6 +54,7 @@ class Ista final : public ColumnMethod<T> {
   }
 
   void complete(SolveOptions& options) override;
+  double norm_of_unscaled() const override { return norm_; }
   void describe(MethodState<T>& state) override;
 
   void start(ColumnRun<T>& run) override;
@@ -110,6 +111,7 @@ class Ista final : public ColumnMethod<T> {
   const KeptProximal<T> g;
   const SolveOptions& options_;
   const Acceleration acceleration_;
+  double norm_ = 0;  // ‖A‖, or what the step says of it
   const bool momentum;
   DistMatrix<T> x, b, r, y_, r_y_;  // of the last iteration
   DistMatrix<T> x_next, r_next, z, x_change, r_change;
@@ -122,9 +124,11 @@ class Ista final : public ColumnMethod<T> {
 template <Scalar T>
 void Ista<T>::complete(SolveOptions& options) {
   if (!options.step) {
-    const double norm = estimate_norm(this->op()) * (options.backtracking ? 1 : 1.02);
-    options.step = norm == 0 ? 1 : 1 / (norm * norm);
+    norm_ = estimate_norm(this->op()) * (options.backtracking ? 1 : 1.02);
+    options.step = norm_ == 0 ? 1 : 1 / norm_ / norm_;
     options.checkpoint.computed.emplace_back("step");
+  } else {
+    norm_ = 1 / std::sqrt(*options.step);
   }
   const Real<T> in_its_precision = static_cast<Real<T>>(*options.step);
   require<UsageError>(in_its_precision != 0 && !std::isinf(in_its_precision), "the step ", *options.step,

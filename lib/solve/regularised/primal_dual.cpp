@@ -51,6 +51,8 @@ class PrimalDual final : public ColumnMethod<T> {
                         "solver chooses the other");
   }
 
+  double norm_of_unscaled() const override { return norm_K; }
+
   void describe(MethodState<T>& state) override {
     state.solution(x);
     if (dual_ != nullptr) {

@@ -74,6 +74,8 @@ class ColumnMethod {
   virtual void complete(SolveOptions&) {}
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
+  /// ‖A‖, for a method with its own test that knows it after complete(); else 0.
+  virtual double norm_of_unscaled() const { return 0; }
 
   /// Describes its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;

@@ -491,5 +491,8 @@ TEST_CASE("Wrong arguments of the primal-dual method are refused on all ranks", 
     if (!grid->is_member()) continue;
     CHECK_NOTHROW(primal_dual(twice, f, g, B, X, with(0.5, 0.5)));
     CHECK_THROWS_AS(primal_dual(twice, f, g, B, X, with(0.5, 0.6)), UsageError);
+    const std::string out_of_range =
+        message_of<UsageError>([&] { primal_dual(scale(1e156, I), f, g, B, X); });
+    CHECK(contains(out_of_range, "the norm of A is about 1"));
   }
 }

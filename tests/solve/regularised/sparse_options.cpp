@@ -191,6 +191,11 @@ TEST_CASE("Sparse options that cannot be are refused on all ranks") {
     options = {};
     options.step = 0;
     CHECK_THROWS_AS(attempt(options), UsageError);
+    const std::string out_of_range = message_of<UsageError>([&] {
+      solve_sparse<double>(true, *A, nullptr, 3,
+                           [](Index i, Index j) { return 1e-170 * counter_uniform(3, i, j); }, {});
+    });
+    CHECK((!grid->is_member() || contains(out_of_range, "right-hand side 0 has elements of about")));
     options.step = 1e-60;
     CHECK_THROWS_AS(solve_sparse<float>(true, *identity<float>(A->domain()), nullptr, 3,
                                         random_elements<float>(3), options),
