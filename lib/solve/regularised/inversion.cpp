@@ -142,22 +142,16 @@ void append(SolveReport& report, const SolveReport& more) {
   report.columns = more.columns;
 }
 
-/// Recomputes the norms in the report for the current X. r and s are scratch like B and X.
-template <Scalar T>
-void recompute_norms(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
-                     double damp, DistMatrix<T>& r, DistMatrix<T>& s, SolveReport& report) {
-  copy(B, r);
-  A.apply(T(-1), X, T(1), r);
-  A.apply_adjoint(T(1), r, T(0), s);
-  s -= (damp * damp) * X;
-  const std::vector<double> data_norms = column_norms(B), residual_norms = column_norms(r),
-                            normal_norms = column_norms(s);
+/// Replaces norms in the report by those that were computed anew. data: ‖b‖.
+void take_norms(const std::vector<double>& data, const std::vector<double>& residual,
+                const std::vector<double>& normal, SolveReport& report) {
   for (std::size_t j = 0; j < report.columns.size(); ++j) {
-    report.columns[j].quadrature = 1;  // that of the solve was of other norms
-    if (report.columns[j].reason == StopReason::non_finite) continue;
-    report.columns[j].residual_norm = residual_norms[j];
-    report.columns[j].normal_residual_norm = normal_norms[j];
-    report.columns[j].relative_normal_residual_norm = data_norms[j] > 0 ? normal_norms[j] / data_norms[j] : 0;
+    ColumnReport& column = report.columns[j];
+    column.quadrature = 1;  // that of the solve was of other norms
+    if (column.reason == StopReason::non_finite) continue;
+    column.residual_norm = residual[j];
+    column.normal_residual_norm = normal[j];
+    column.relative_normal_residual_norm = data[j] > 0 ? normal[j] / data[j] : 0;
   }
 }
 
@@ -323,6 +317,11 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
         !how.damps_x || options.damp.is_one(),
         "a preconditioned inversion that damps x takes one damping for all columns, since it is "
         "part of the operator; leave the preconditioner out, or damp z");
+    const double damp = how.damps_x ? options.damp.one_or(0) : 0;
+    require<UsageError>(damp == 0 || std::isnormal(static_cast<Real<T>>(damp)), "the damping ", damp,
+                        " is out of the range of ", name_of(scalar_type_of<T>),
+                        ", and with a preconditioner it is part of the operator: leave the preconditioner "
+                        "out, since then D may have any size, or multiply A, B and D by a constant");
   });
   const bool stacks = how.damps_x && options.damp.any();
   const double damp = stacks ? options.damp.values().front() : 0;
@@ -380,8 +379,12 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   if (how.damps_x) {
     Z = DistMatrix<T>();
     DistMatrix<T> gradient = allocate_matrix<T>(X.grid(), X.layout());
-    DistMatrix<T> r = stack_rows({A->range()}, 0, corrects ? residual : data);
-    recompute_norms(*A, B, X, damp, r, gradient, report);
+    DistMatrix<T>& r = corrects ? residual : data;  // [B − A X; −D X]; D² may leave the range of T
+    load_data(r);
+    full->apply(T(-1), X, T(1), r);
+    full->apply_adjoint(T(1), r, T(0), gradient);
+    take_norms(column_norms(B), column_norms<T>(stack_rows({A->range()}, 0, std::as_const(r))),
+               column_norms(gradient), report);
   } else if (X.grid()->is_member()) {
     failures.settle(X.grid()->comm());
   }
