@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "gridlops/ops/linear_operator.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "measure/report.hpp"
 
 namespace gridlops::program {
@@ -21,13 +23,23 @@ struct CostFunction {
   bool is_quadratic_form = false;  ///< instead xᴴ(A + D²I)x/2 − Re bᴴx, which norms do not give
 };
 
-/// ‖Aᴴb‖∞ of each column: with a soft threshold, a λ at least this large makes x zero (collective over the
-/// grid). X: scratch memory in A's domain.
+/// The least λ of each column with which the first step from x = 0 ends there (collective over the grid): g =
+/// ‖Aᴴb‖∞ for the soft threshold, with which x = 0 is then the solution, αg²/2 for the hard and 8(αg³/54)^½
+/// for the half one, where α is the step. In this unit λ does not depend on the size of A and b. X: scratch
+/// memory in A's domain.
 template <Scalar T>
-std::vector<double> largest_gradients(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
-                                      DistMatrix<T>& X) {
+std::vector<double> least_lambdas_of_zero(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                                          const SolveOptions& options, DistMatrix<T>& X) {
   A.apply_adjoint(T(1), B, T(0), X);
-  return column_norms(X, std::numeric_limits<double>::infinity());
+  std::vector<double> lambdas = column_norms(X, std::numeric_limits<double>::infinity());
+  if (options.threshold == Threshold::soft) return lambdas;
+  const double root_of_step = options.step ? std::sqrt(*options.step) : 1 / (1.02 * estimate_norm(A));
+  for (double& g : lambdas) {
+    const double of_step = root_of_step * g;  // √α times as long as the step's x
+    g = options.threshold == Threshold::hard ? of_step * of_step / 2
+                                             : 8 / std::sqrt(54.0) * of_step * std::sqrt(g);
+  }
+  return lambdas;
 }
 
 /// The report's numbers for each column of the solution, besides the solver's (collective over the grid).

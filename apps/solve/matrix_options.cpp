@@ -115,9 +115,11 @@ class SolveCommand {
                                      ->excludes(damp);
     lambda_ = lambda;
     options
-        .number("--lambda-relative", arguments_.lambda_relative, "F", 0,
-                "of each column: lambda = F |A^H b|_inf; with 1, and the soft threshold, x is 0; "
-                "0.1 to 0.01 are a start")
+        .number(
+            "--lambda-relative", arguments_.lambda_relative, "F", 0,
+            "of each column: lambda = F |A^H b|_inf; of the hard and half thresholds F times the least with "
+            "which the first step from 0 ends there; with 1, and the soft threshold, x is 0; 0.1 to 0.01 "
+            "are a start")
         ->excludes(lambda);
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
     CLI::Option* space = options.text("--space", arguments_.space, "DIR",

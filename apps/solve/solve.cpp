@@ -127,12 +127,12 @@ bool is_sparse(const SolveTask& task) { return row_of(task.arguments.solver).has
 template <Scalar T>
 std::vector<double> choose_lambdas(const SolveArguments& arguments, const LinearOperator<T>& A,
                                    const DistMatrix<T>& B, DistMatrix<T>& X, bool talks) {
-  const std::vector<double> largest = largest_gradients(A, B, X);
-  std::vector<double> lambdas(largest.size(), arguments.options.lambda.one_or(0));
+  const std::vector<double> of_zero = least_lambdas_of_zero(A, B, arguments.options, X);
+  std::vector<double> lambdas(of_zero.size(), arguments.options.lambda.one_or(0));
   if (arguments.lambda_relative)
-    for (std::size_t j = 0; j < largest.size(); ++j)
-      lambdas[j] = std::isfinite(largest[j]) ? *arguments.lambda_relative * largest[j] : 0;
-  if (talks) print(lambda_text(lambdas, largest, arguments.options.threshold));
+    for (std::size_t j = 0; j < of_zero.size(); ++j)
+      lambdas[j] = std::isfinite(of_zero[j]) ? *arguments.lambda_relative * of_zero[j] : 0;
+  if (talks) print(lambda_text(lambdas, of_zero, arguments.options.threshold));
   return lambdas;
 }
 

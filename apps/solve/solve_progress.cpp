@@ -27,22 +27,24 @@ Index next_row_after(Index iteration) {
                                    : std::llround(static_cast<double>(iteration) * std::pow(10, 0.25));
 }
 
-std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& largest_gradients,
+std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& of_zero,
                         Threshold threshold) {
   double lowest = std::numeric_limits<double>::infinity(), highest = 0;
   Index zero_columns = 0;
   for (std::size_t j = 0; j < lambdas.size(); ++j) {
-    if (!(largest_gradients[j] > 0) || !std::isfinite(largest_gradients[j])) continue;
-    const double share = lambdas[j] / largest_gradients[j];
+    if (!(of_zero[j] > 0) || !std::isfinite(of_zero[j])) continue;
+    const double share = lambdas[j] / of_zero[j];
     lowest = std::min(lowest, share);
     highest = std::max(highest, share);
     if (share >= 1) ++zero_columns;
   }
   if (lowest > highest) return "";
   const std::string least = fmt::format("{:.3g}", lowest), most = fmt::format("{:.3g}", highest);
+  const bool is_soft = threshold == Threshold::soft;
   std::string text =
-      fmt::format("lambda is {}{} of |A^H b|_inf", least, least == most ? "" : fmt::format(" to {}", most));
-  if (threshold == Threshold::soft && zero_columns > 0)
+      fmt::format("lambda is {}{} of {}", least, least == most ? "" : fmt::format(" to {}", most),
+                  is_soft ? "|A^H b|_inf" : "that with which the first step from 0 ends there");
+  if (is_soft && zero_columns > 0)
     text += fmt::format(", so that x is 0 in {} columns: try 0.1 to 0.01", zero_columns);
   return text + "\n";
 }

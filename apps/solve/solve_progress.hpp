@@ -47,8 +47,8 @@ class Nonzeros final : public NonzerosShown {
   DistMatrix<T> copy_;
 };
 
-/// A line of text that compares λ with ‖Aᴴb‖∞, the largest gradient at x = 0.
-std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& largest_gradients,
+/// A line of text that compares λ with least_lambdas_of_zero().
+std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& of_zero,
                         Threshold threshold);
 
 /// Shows a solver's progress: a table that grows by about twenty rows, however long the solve takes, and, if

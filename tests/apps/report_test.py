@@ -115,6 +115,25 @@ def check_norms(suite, rng):
                 suite.check(within == [column["reason"] == "converged" for column in report["columns"]], solver, report["columns"])
 
 
+def check_relative_lambdas(suite, rng):
+    """--lambda-relative means the same at every scale of A and B: powers of two change no digit of X."""
+    A, B = write_problem(suite, rng)
+    for kind in ("soft", "hard", "half"):
+        words = ("--solver", "ista", "--threshold", kind, "--lambda-relative", "0.1", "--iterations", "50", "--tolerance", "0")
+        _, X, report = solve(suite, *words, status=3)
+        np.save(suite.folder / "A.npy", A * 2.0**14)
+        np.save(suite.folder / "B.npy", B * 2.0**-6)
+        _, scaled, of_scaled = solve(suite, *words, status=3)
+        np.save(suite.folder / "A.npy", A)
+        np.save(suite.folder / "B.npy", B)
+        if X is None or scaled is None:
+            continue
+        suite.close(scaled * 2.0**20, X, 1e-12 * np.abs(X).max(), kind, "X at another scale")
+        # The misfit has the scale of b², and x that of b/A.
+        lambdas, others = (np.array([column["lambda"] for column in of["columns"]]) for of in (report, of_scaled))
+        suite.close(others, lambdas * 2.0**(-12 + 20 * {"soft": 1, "hard": 0, "half": 0.5}[kind]), 1e-12 * others, kind, "lambda at another scale")
+
+
 def check_sparse(suite, rng):
     """λ by the largest gradient, the objective, and what the table shows of both."""
     A, B = write_problem(suite, rng)
@@ -243,6 +262,7 @@ def test(suite, full):
     check_page(suite)
     check_record(suite, rng)
     check_norms(suite, rng)
+    check_relative_lambdas(suite, rng)
     check_sparse(suite, rng)
     check_promotions(suite, rng, full)
     check_bad_numbers(suite, rng)
