@@ -108,6 +108,7 @@ class Minres final : public HermitianMethod<T> {
   static MethodTraits traits() {
     MethodTraits traits = traits_of(Solver::minres);
     traits.follows_residual = false;
+    traits.residual_never_rises = true;
     return traits;
   }
 
@@ -131,7 +132,8 @@ class Minres final : public HermitianMethod<T> {
   /// Ends columns whose x minimises ‖b − (A + D²I) x‖ while r is too large to be a solution's: r is in the
   /// null space, and another step would only add null-space components to x. The test in the authors' own
   /// code is ‖(A + D²I) r‖ ≤ T‖A + D²I‖‖r‖. Once half the digits are reached, a column also ends if a step
-  /// gains less than it costs in rounding. Columns that end take no step.
+  /// gains less than it costs in rounding: as stagnated, which a residual computed anew confirms or not, and
+  /// for good if it did not bring x closer. Columns that end take no step.
   void end_least_squares(ColumnRun<T>& run, const ColumnScalars& gradient_over_residual,
                          const Rotations& next, const ColumnScalars& w_norm, ColumnScalars& step) {
     const auto epsilon_of_T = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
@@ -141,9 +143,11 @@ class Minres final : public HermitianMethod<T> {
       const double A_norm = column.operator_norm,
                    gain = std::abs(phi_bar[k]) * next.c[k] * next.c[k] / (1 + std::abs(next.s[k])),
                    cost = rounding * A_norm * std::abs(step[k]) * w_norm[k];
-      if (gradient_over_residual[k] <= std::max(column.tolerance, 10 * rounding) * A_norm ||
-          (gradient_over_residual[k] <= std::sqrt(epsilon_of_T) * A_norm && gain < cost))
+      if (gradient_over_residual[k] <= std::max(column.tolerance, 10 * rounding) * A_norm) {
         column.reason = StopReason::breakdown;
+      } else if (gradient_over_residual[k] <= std::sqrt(epsilon_of_T) * A_norm && gain < cost) {
+        column.reason = column.is_stuck ? StopReason::breakdown : StopReason::stagnated;
+      }
       if (column.reason) step[k] = 0;
     }
   }

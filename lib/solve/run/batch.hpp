@@ -65,6 +65,7 @@ VerdictRules Batch<T>::rules_of(const Solve<T>& solve) {
           .absolute_tolerance = traits.absolute_tolerance,
           .judges_start = traits.judges_start,
           .x_is_correction = solve.before.residuals != nullptr,
+          .residual_never_rises = traits.residual_never_rises,
           .largest_norm = solve.before.largest_norm,
           .epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon()),
           .longest_sum = std::max<Index>({solve.method.op().rows(), solve.method.op().cols(), 1})};

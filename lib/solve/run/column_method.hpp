@@ -46,6 +46,8 @@ struct MethodTraits {
   /// Whether the recurrence differs from b − Ax only by rounding. False if the recurrence relies on the
   /// orthogonality of vectors, which is soon lost.
   bool follows_residual = true;
+  /// Whether no iterate has a longer residual than the one before, in exact arithmetic.
+  bool residual_never_rises = false;
   /// In words: everything besides A, B and options that the recurrence depends on.
   std::string parameters = {};
 };
@@ -72,10 +74,10 @@ class ColumnMethod {
 
   /// Chooses values for options left unset (collective over the grid). The default does nothing.
   virtual void complete(SolveOptions&) {}
-  /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
-  virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
   /// ‖A‖, for a method with its own test that knows it after complete(); else 0.
   virtual double norm_of_unscaled() const { return 0; }
+  /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
+  virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
 
   /// Describes its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;

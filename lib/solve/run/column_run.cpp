@@ -89,7 +89,7 @@ void ColumnRun<T>::start() {
     raise(column(j).damped_operator_norm, before.operator_norm);  // the report has the norm of the test
   }
   for (ColumnState& column : batch_.verdicts.all()) column.first_residual_norm = column.residual_norm;
-  begin_descents();
+  begin_descents(std::vector<char>(at(batch_.block.count()), 1));
   test_convergence();
   batch_.solve.log.record(batch_.iteration, batch_.block.columns(), batch_.verdicts);
   tell_observers(true);
@@ -164,9 +164,7 @@ bool ColumnRun<T>::verify() {
   std::vector<char> goes_on(batch_.verdicts.all().size(), 0);
   for (Index j = 0; j < batch_.block.count(); ++j) {
     ColumnState& state = column(j);
-    state.final_residual_norm = norms.residual[j];
-    state.final_normal_norm = norms.normal[j];
-    state.x_norm = norms.x[j];
+    take_true_norms(j, norms);
     if (norms.reference.size() > 0) state.reference = norms.reference[j];
     if (norms.rounding.size() > 0) state.rounding_norm = norms.rounding[j];
     const RecomputedNorm tested{norms.tested[j],
@@ -174,11 +172,43 @@ bool ColumnRun<T>::verify() {
                                 norms.residual_drift.size() > 0 ? norms.residual_drift[j] : 0};
     goes_on[at(j)] = batch_.verdicts.verify(state, tested, ends()) ? 1 : 0;
   }
-  if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) return false;
+  if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) {
+    replace_astray();
+    return false;
+  }
   batch_.solve.method.restart(*this);
-  begin_descents();
+  begin_descents(goes_on);
   batch_.block.activate(goes_on);
   return true;
+}
+
+template <Scalar T>
+void ColumnRun<T>::take_true_norms(Index j, const TrueNorms& norms) {
+  column(j).final_residual_norm = norms.residual[j];
+  column(j).final_normal_norm = norms.normal[j];
+  column(j).x_norm = norms.x[j];
+}
+
+/// Columns that end unsolved, with norms from their definitions that are worse than those of x = 0, get the
+/// best iterate, and 0 if that is worse than 0, too.
+template <Scalar T>
+void ColumnRun<T>::replace_astray() {
+  for (const bool by_zero : {false, true}) {
+    std::vector<char> astray(at(batch_.block.count()), 0);
+    for (Index j = 0; j < batch_.block.count(); ++j)
+      astray[at(j)] = batch_.verdicts.is_astray(column(j)) ? 1 : 0;
+    if (std::find(astray.begin(), astray.end(), 1) == astray.end()) return;
+    if (by_zero) batch_.solve.state.best_x().set_zero();
+    copy_columns(astray, batch_.solve.state.best_x(), batch_.solve.state.x());
+    const TrueNorms norms = batch_.solve.method.true_norms(*this);
+    for (Index j = 0; j < batch_.block.count(); ++j) {
+      if (astray[at(j)] == 0) continue;
+      take_true_norms(j, norms);
+      column(j).tested_norm = norms.tested[j];
+      column(j).residual_norm = norms.residual[j];
+      column(j).forget_quadrature();
+    }
+  }
 }
 
 template <Scalar T>
@@ -313,11 +343,12 @@ void ColumnRun<T>::copy_columns_of(const ConstDistMatrix<T>& B, DistMatrix<T>& Y
   multiply_by_powers(Y, powers);
 }
 
-/// Restores the best iterate to x.
+/// Takes x as the best iterate so far of these active columns.
 template <Scalar T>
-void ColumnRun<T>::begin_descents() {
-  copy(batch_.solve.state.x(), batch_.solve.state.best_x());
-  for (Index k = 0; k < batch_.block.count(); ++k) column(k).begin_descent();
+void ColumnRun<T>::begin_descents(const std::vector<char>& chosen) {
+  copy_columns(chosen, batch_.solve.state.x(), batch_.solve.state.best_x());
+  for (Index k = 0; k < batch_.block.count(); ++k)
+    if (chosen[at(k)] != 0) column(k).begin_descent();
 }
 
 /// Keeps x when it has become much better, so that a column that later fails can go back. With a guard, keeps

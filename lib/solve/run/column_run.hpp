@@ -139,9 +139,11 @@ class ColumnRun {
   /// Ends columns whose x is smaller than the numbers of its type: 0 takes its place. Returns true if there
   /// is one.
   bool drop_vanished(const ColumnScalars& x_norms);
+  void take_true_norms(Index column, const TrueNorms& norms);
+  void replace_astray();
   void write_report();
 
-  void begin_descents();
+  void begin_descents(const std::vector<char>& chosen);
   void keep_best(bool x_is_checked);
   void test_convergence();
   void end_iteration();

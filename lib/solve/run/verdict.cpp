@@ -80,7 +80,7 @@ bool at_rounding_level(const ColumnNorms& norms, const VerdictLimits& limits, co
       return norms.tested_norm <= norms.rounding_norm;
     case ToleranceTest::residual:
       return bounds.solves_equations(norms.tested_norm, rounding.of_residual) &&
-             norms.tested_norm <= half_the_digits * norms.data_norm;
+             norms.tested_norm <= (limits.residual_never_rises ? 1 : half_the_digits) * norms.data_norm;
     case ToleranceTest::gradient:
     case ToleranceTest::backward_error:
       break;

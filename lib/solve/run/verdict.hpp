@@ -63,6 +63,8 @@ struct VerdictLimits {
   double error = 0;               ///< relative to ‖x‖; 0: not tested
   KnownOperator known{};          ///< for `error`
   bool x_is_correction = false;   ///< x corrects a guess; the norm of their sum, for that test, is not known
+  /// No residual is longer than the one before, so that x cannot explode.
+  bool residual_never_rises = false;
   /// The most that ‖A‖ may count in bounds of rounding.
   double largest_norm = std::numeric_limits<double>::infinity();
   double epsilon = 0;  ///< of the elements' type
@@ -84,8 +86,8 @@ struct Rounding {
 /// ‖A‖‖x‖).
 ///
 /// All three conditions also hold for an x that has exploded. For the first, x must therefore be no worse
-/// than x = 0; for the second, it must explain b to half of its digits; for the third, the gradient must have
-/// fallen by as much.
+/// than x = 0; for the second, it must explain b to half of its digits, unless no residual is longer than the
+/// one before; for the third, the gradient must have fallen by as much.
 std::optional<StopReason> judge(const ColumnNorms& norms, const VerdictLimits& limits,
                                 const Rounding& rounding);
 

@@ -34,6 +34,7 @@ VerdictLimits Verdicts::limits_of(const ColumnState& column) const {
           .known = {std::ldexp(options_.sigma_min, column.scale.A),
                     std::ldexp(options_.frobenius_norm.value_or(0), column.scale.A)},
           .x_is_correction = rules_.x_is_correction,
+          .residual_never_rises = rules_.residual_never_rises,
           .largest_norm = std::ldexp(rules_.largest_norm, column.scale.A),
           .epsilon = rules_.epsilon};
 }
@@ -111,6 +112,20 @@ bool Verdicts::goes_back_to_best(const ColumnState& column) const {
   const bool has_risen = is_least_squares(rules_.test) &&
                          column.damped_residual_norm() > (1 + half_the_digits) * column.snapshot_residual;
   return column.tested_norm * (has_risen ? 1 : half_the_digits) > column.snapshot_norm;
+}
+
+bool Verdicts::is_astray(const ColumnState& column) const {
+  if (rules_.test == ToleranceTest::own || column.iterations == 0 || is_solved(*column.reason) ||
+      column.reason == StopReason::non_finite)
+    return false;
+  const double of_zero = rules_.x_is_correction ? column.first_residual_norm : column.data_norm,
+               half_the_digits = std::sqrt(rules_.epsilon);
+  if (is_least_squares(rules_.test) && column.tested_norm <= column.reference) return false;
+  const double found = is_least_squares(rules_.test) ? column.damped_residual_norm() : column.tested_norm;
+  const bool may_rise = rules_.test == ToleranceTest::residual && !rules_.residual_never_rises &&
+                        column.reason != StopReason::breakdown &&
+                        rules_.epsilon * column.operator_norm * column.x_norm <= of_zero;
+  return may_rise ? found * half_the_digits > of_zero : found > (1 + half_the_digits) * of_zero;
 }
 
 bool Verdicts::verify(ColumnState& column, const RecomputedNorm& recomputed, bool stop_asked) const {

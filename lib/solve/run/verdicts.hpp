@@ -19,6 +19,8 @@ struct VerdictRules {
   double absolute_tolerance = 0;  ///< for the method's own test
   bool judges_start = true;       ///< false if x may be the solution only after an iteration
   bool x_is_correction = false;   ///< x corrects a guess that is not known here
+  /// As MethodTraits have it.
+  bool residual_never_rises = false;
   /// The most that ‖A‖ may count in bounds of rounding.
   double largest_norm = std::numeric_limits<double>::infinity();
   double epsilon = 0;     ///< of the elements' type
@@ -69,6 +71,11 @@ class Verdicts {
   /// diverged. In exact arithmetic the least-squares objective never increases, and the residuals of
   /// conjugate gradients exceed their minimum by at most a factor of √κ, where κ < 1/ε.
   bool goes_back_to_best(const ColumnState& column) const;
+  /// Whether an unsolved column, whose norms come from their definitions, has an x that is worse than x = 0:
+  /// in least squares both the objective and the gradient, elsewhere the residual. For conjugate gradients,
+  /// whose residuals may rise, x must be worse by the same factor of √κ, unless A has shown that it is not
+  /// definite, or x is longer than any κ lets it be, κ‖b‖/‖A‖.
+  bool is_astray(const ColumnState& column) const;
   /// Gives the final verdict, once the norms have been recomputed from their definitions. Returns true if the
   /// column continues: it claimed to be solved but is not, or the guard has found it corrupted, for the first
   /// time in a row.

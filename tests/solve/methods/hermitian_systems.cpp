@@ -264,6 +264,73 @@ TEMPLATE_TEST_CASE(
   }
 }
 
+TEMPLATE_TEST_CASE("CG and MINRES hand out nothing worse than 0 where a singular system has no solution", "",
+                   float, double) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    for (const int digits : {0, 3, 6}) {
+      std::vector<double> values = geometric(n, std::pow(10.0, digits));
+      std::fill(values.begin() + 12, values.end(), 0.0);
+      const auto A = square_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>::hermitian(values));
+      for (const double tolerance : {1e-4, 0.0}) {
+        SolveOptions options;
+        options.tolerance = tolerance;
+        options.max_iterations = 500;
+        const Element<T> b = random_elements<T>(4);
+        const Solution<T> by_cg = solve<T>(cg, *A, 8, b, options),
+                          by_minres = solve<T>(minres, *A, 8, b, options);
+        if (!grid->is_member()) continue;
+        for (Index j = 0; j < 8; ++j) {
+          double bb = 0;
+          for (Index i = 0; i < n; ++i) bb += std::norm(b(i, j));
+          const double of_zero = std::sqrt(bb);
+          CAPTURE(describe(*grid), digits, tolerance, j, name_of(by_cg.verdict(j).reason));
+          CHECK_FALSE(is_solved(by_cg.verdict(j).reason));
+          // A limit of iterations is reached where residuals still may rise by √κ.
+          const bool breaks_down = by_cg.verdict(j).reason == StopReason::breakdown;
+          CHECK(by_cg.verdict(j).residual_norm <=
+                of_zero * (breaks_down ? 1.001 : 1 / std::sqrt(epsilon_of<T>)));
+          CHECK(epsilon_of<T> * norm_of(by_cg.column(j)) <= 1.001 * of_zero);
+          CHECK(by_minres.verdict(j).reason == StopReason::breakdown);
+          CHECK(by_minres.verdict(j).residual_norm <= 1.001 * of_zero);
+        }
+      }
+    }
+  }
+}
+
+// The residual of a solution is rounding of ‖A‖‖x‖, which is more than half of the digits of b.
+TEST_CASE("MINRES says that rounding explains what it leaves, in single precision, too") {
+  for (const auto& grid : compact_grids()) {
+    for (const double condition : {3e4, 3e5}) {
+      std::vector<double> values = indefinite(geometric(n, 3));
+      values[7] = 1 / condition;
+      const auto matrix = KnownSpectrum<float>::hermitian(values);
+      const auto A = square_operator(grid, Algorithm::stationary_a, matrix);
+      SolveOptions options;
+      options.max_iterations = 3000;
+      for (const double tolerance : {1e-4, 1e-6, 0.0}) {
+        options.tolerance = tolerance;
+        const Element<float> b = [&](Index i, Index j) {
+          return counter_random<float>(4, i, j) + 4 * matrix.left(i, 7);
+        };
+        const auto solution = solve<float>(minres, *A, 6, b, options);
+        if (!grid->is_member()) continue;
+        for (Index j = 0; j < 6; ++j) {
+          const ColumnReport& column = solution.verdict(j);
+          CAPTURE(describe(*grid), condition, tolerance, j, name_of(column.reason), column.iterations,
+                  column.residual_norm, norm_of(solution.column(j)));
+          CHECK(is_solved(column.reason));
+          // As the record of verdicts has it, with the rounding of sums.
+          CHECK(
+              column.residual_norm <=
+              std::max(10 * epsilon_of<float> * std::sqrt(n) * norm_of(solution.column(j)), 20 * tolerance));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("CG keeps a column that is not finite to itself") {
   for (const auto& grid : compact_grids()) {
     const auto matrix = KnownSpectrum<double>::hermitian(geometric(n, 3));
