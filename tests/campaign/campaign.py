@@ -36,6 +36,7 @@ import solve_area
 import splitting_area
 import strategies
 import space_area
+import spectrum_area
 import sweep_area
 import tree_area
 from problems import Problem
@@ -46,6 +47,9 @@ from workers import Lost, Workers
 AREAS = {"solve": (solve_area.check, strategies.all_solves()),
          "bounds": (solve_area.check, strategies.bounded()),
          "space": (space_area.check, strategies.spaces()),
+         "one_pass": (solve_area.check, strategies.wide_in_one_pass()),
+         "hermitian": (solve_area.check, strategies.hermitian()),
+         "spectrum": (spectrum_area.check, strategies.spectra()),
          "sweep": (sweep_area.check, strategies.sweeps()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),

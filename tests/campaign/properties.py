@@ -355,6 +355,24 @@ def ends(problem, truth, report):
                 report["column_iterations"][j], "iterations, where a condition of", kappa, "lets", needed, "suffice")
 
 
+def worse_than_zero(problem, truth, report):
+    """An unsolved column has no longer a residual than x = 0, but for CG, whose residuals may rise by √κ, where κ < 1/ε."""
+    case = problem.case
+    if case["solver"] in SPARSE or problem.d is not None:
+        return
+    for j, reason in enumerate(report["reasons"]):
+        if reason in SOLVED or report["column_iterations"][j] == 0 or reason == "non_finite":
+            continue
+        found, rounding = (truth.tested[j], truth.tested_error[j]) if truth.hermitian else (truth.damped_r[j], truth.r_error[j])
+        may_rise = case["solver"] == "cg" and reason != "breakdown"
+        allowed = 1 / np.sqrt(problem.eps) if may_rise else 1 + 2 * np.sqrt(problem.eps)
+        if not truth.hermitian and truth.tested[j] <= truth.reference[j] + truth.tested_error[j] + truth.reference_error[j]:
+            continue  # the norm that is tested is better
+        require(found <= allowed * truth.b[j] + rounding, f"worse than 0, {case['solver']}", "column", j, reason, found, "where 0 has", truth.b[j])
+        require(truth.x[j] * truth.norm_A <= 100 / problem.eps * truth.b[j] or found <= truth.b[j] + rounding, f"exploded, {case['solver']}", "column", j,
+                reason, truth.x[j], truth.b[j])
+
+
 def variances(problem, report):
     """Estimates of the diagonal of (AᴴA + D²I)⁻¹ are finite and not negative. The first iterations add orthogonal directions of the
     range of Aᴴ, so from a zero guess they are from below, in exact arithmetic."""

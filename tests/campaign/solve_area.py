@@ -71,6 +71,7 @@ def check(case, workers):
     properties.true_norms(problem, truth, report)
     properties.ends(problem, truth, report)
     properties.orthogonal_data(problem, truth, report)
+    properties.worse_than_zero(problem, truth, report)
     if case["variances"]:
         properties.variances(problem, report)
     compared = properties.errors(problem, X, report)

@@ -72,9 +72,9 @@ def ways(draw, ranks, solver, type_name="f32"):
 @st.composite
 def plateaus(draw):
     """Problems whose norms stay for hundreds of iterations: half the size of tridiag(-1, 2, -1)."""
-    case = draw(solves())
+    case = draw(solves(("f64", "f32"), ("cg", "cgls", "lsqr", "lsmr")))
     size = 1100
-    case.update(condition_limit=0, type=draw(one_of("f64", "f32")), solver=draw(one_of("cg", "cgls", "lsqr", "lsmr")), rows=size, cols=size,
+    case.update(condition_limit=0, rows=size, cols=size,
                 rhs=[{"kind": "ones", "seed": 0, "scale": 0}], guess=None, other=None, damp=0, tolerance=1e-3,
                 matrix={**case["matrix"], "kind": "laplacian", "columns": []}, iterations=1200, preconditioner=0, one_pass=False,
                 batch=0, scale_A=0, scale_B=0, out_is_B=False, variances=False, error=0)
@@ -91,13 +91,52 @@ def changes(draw):
             "columns": draw(one_of(1, 3, 20)), **{name: {**draw(ways(draw(one_of(1, 2, 4, 3, 6)), "cgls", type_name)), "cuts": None} for name in ("how", "other")}}
 
 
+@st.composite
+def wide_in_one_pass(draw):
+    """A few rows, damping and tolerances that rounding may not allow: one step takes nearly all of the residual."""
+    case = draw(solves(solvers=("cgls",)))
+    rows, single = draw(st.integers(1, 5)), case["type"] in ("f32", "c64")
+    case.update(one_pass=True, rows=rows, cols=draw(st.integers(rows, 40)), matrix=draw(matrices(False)),
+                rhs=draw(right_hand_sides(20, single)), damp=draw(one_of(0, 1e-3, 1e-2, 0.1)), guess=None, preconditioner=0,
+                tolerance=draw(one_of(0, 1e-8, 1e-4) if single else one_of(0, 1e-15, 1e-12)), condition_limit=0, variances=False, error=0)
+    case["how"]["algorithm"] = "stationary-a"
+    if (case["other"] or {}).get("how"):
+        case["other"]["how"]["algorithm"] = "stationary-a"
+    return case
+
+
+@st.composite
+def hermitian(draw):
+    """CG and MINRES where systems are singular, also without a solution, or nearly so."""
+    case = draw(solves(("f32", "f32", "c64", "f64"), ("minres", "cg")))
+    size, single = draw(sizes()), case["type"] != "f64"
+    of_matrix = {**draw(matrices(True)), "kind": draw(one_of("svd", "svd", "integers")), "digits": draw(one_of(0, 1, 3, 5, 6, 8)),
+                 "indefinite": case["solver"] == "minres" and draw(st.booleans())}
+    case.update(rows=size, cols=size, matrix=of_matrix, damp=0, rhs=draw(right_hand_sides(6, single)), tolerance=draw(one_of(1e-4, 1e-6, 1e-8, 0)),
+                error=0, guess=None if draw(st.booleans()) else case["guess"])
+    if (case["other"] or {}).get("change") != "scale":
+        case["other"] = None  # how long a singular system takes to break down is rounding's choice
+    return case
+
+
+@st.composite
+def spectra(draw):
+    """Hermitian matrices of every scale."""
+    case = draw(solves(solvers=("cg",)))
+    size = draw(sizes())
+    least, most = (-1000, 1010) if case["type"] in ("f64", "c128") else (-100, 110)
+    case.update(area="spectrum", rows=size, cols=size, rhs=[], guess=None, damp=0, tolerance=0, other=None,
+                matrix={**draw(matrices(True)), "indefinite": draw(st.booleans())}, scale_A=2 * draw(st.integers(least // 2, most // 2)), scale_B=0)
+    return case
+
+
 def all_solves():
     return one_in(100).flatmap(lambda large: plateaus() if large else solves())
 
 
 @st.composite
-def solves(draw):
-    name, solver = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of(*SOLVERS))
+def solves(draw, names=("f64", "f32", "c128", "c64"), solvers=SOLVERS):
+    name, solver = draw(one_of(*names)), draw(one_of(*solvers))
     hermitian, single = solver in HERMITIAN, name in ("f32", "c64")
     rows, cols = draw(shapes(hermitian))
     rhs = draw(right_hand_sides(12 if draw(one_in(4)) else 4, single))

@@ -170,6 +170,14 @@ def space(request):
     return ((gathered, dict(report)), facts) if grid.is_member else None
 
 
+def spectrum(request):
+    grid = grid_of(tuple(request["how"]["grid"]), request["how"]["transport"])
+    op, _ = matrix_operator(grid, request)
+    steps = max(op.shape[0], 1)
+    smallest, largest = op.lanczos_extremes(steps)
+    return (None, {"smallest": smallest, "largest": largest, "norm": op.estimate_norm(steps)}) if grid.is_member else None
+
+
 def splitting(request):
     """ADMM, or the primal-dual method."""
     how, options = request["how"], dict(request["options"])
@@ -192,7 +200,7 @@ def splitting(request):
     return (gathered, dict(report)) if grid.is_member else None
 
 
-TASKS = {"solve": solve, "space": space, "sweep": sweep, "splitting": splitting, "change": change, "compressed": compressed, "tree": tree}
+TASKS = {"solve": solve, "space": space, "spectrum": spectrum, "sweep": sweep, "splitting": splitting, "change": change, "compressed": compressed, "tree": tree}
 
 
 def run(task, request):
@@ -204,7 +212,7 @@ def run(task, request):
         error = (type(raised).__name__, str(raised))
     except Damaged as raised:
         error = ("Damaged", str(raised))
-    known = None if value is None else digest(value[1]) if task in ("solve", "space", "sweep", "splitting") else b""
+    known = None if value is None else digest(value[1]) if task in ("solve", "space", "spectrum", "sweep", "splitting") else b""
     parts = COMM.gather((error, known))
     if COMM.rank != 0:
         return None
