@@ -284,6 +284,15 @@ void tell_space(Communicator& world, const SolveArguments& arguments, const Spac
           "column {}: {}",
           without.size(), space.curves.size(), without.front(),
           space.curves[static_cast<std::size_t>(without.front())].remark));
+    const auto is_doubtful = [](const DampingCurve& curve) { return curve.chosen && !curve.remark.empty(); };
+    if (const auto first = std::find_if(space.curves.begin(), space.curves.end(), is_doubtful);
+        first != space.curves.end())
+      warn(fmt::format(
+          "--choose {} chose the damping {:.4g} for column {}: {}; {} of {} right-hand sides have "
+          "such a choice",
+          name_of(first->rule), first->points[static_cast<std::size_t>(*first->chosen)].damp,
+          first - space.curves.begin(), first->remark, std::count_if(first, space.curves.end(), is_doubtful),
+          space.curves.size()));
   }
   write_on_root(world, arguments.sweep.curve, [&] {
     const bool bounds_errors = arguments.bounds_errors();

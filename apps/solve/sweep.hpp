@@ -79,8 +79,8 @@ std::string curve_text(const DampingCurve& curve);
 /// Prints the curve, warns if the choice is missing or doubtful, and writes --curve (collective).
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve);
 
-/// The same for a space: prints a summary, warns of right-hand sides without a choice, and writes --curve
-/// with the curves of all.
+/// The same for a space: prints a summary, warns of right-hand sides whose choice is missing or doubtful, and
+/// writes --curve with the curves of all.
 void tell_space(Communicator& world, const SolveArguments& arguments, const SpaceSweep& space);
 
 /// The file that contains the dampings; empty if they are a range.

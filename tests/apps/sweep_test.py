@@ -203,6 +203,21 @@ def check_choices(suite, full):
             deviation = np.sqrt(2 * (((1 - f) ** 2).sum(0) + m - len(problem.sigma)))
             suite.check((np.abs(free - (m - f.sum(0))) <= 4 * deviation).all(), "trace", free, m - f.sum(0))
 
+    # D = 0 is compared where data are left to do it with, and else the program says that it is not.
+    for m, chosen in ((60, 0.0), (20, 3.0)):
+        rng = np.random.default_rng(1)
+        A = rng.standard_normal((m, 20))
+        arrays = {"gcv_A": A, "gcv_b": A @ rng.standard_normal(20) + 0.01 * rng.standard_normal(m), "gcv_D": np.array([0, 3.0, 10, 30])}
+        for name, array in arrays.items():
+            np.save(suite.folder / f"{name}.npy", array)
+        for way in ("columns", "space"):
+            run = suite.run("solve", "--matrix", "gcv_A.npy", "--rhs", "gcv_b.npy", "--output", "X.npy", "--damps", "gcv_D.npy", "--sweep", way,
+                            "--choose", "gcv", "--curve", "curve.csv", "--iterations", "1000")
+            with open(suite.folder / "curve.csv", encoding="utf-8") as file:
+                found = [float(row["damp"]) for row in csv.DictReader(file) if row["chosen"] == "1"]
+            suite.check(run.status == 0 and found == [chosen] and any("D = 0 was left out" in line for line in run.warning_lines) == (m == 20),
+                        "gcv without damping", m, way, found, run.errors)
+
     # Nothing to choose: all solutions are written, and the status says so.
     problem = Problem(suite, "tall", 60, 40)
     report, X, run = sweep(suite, problem, "--choose", "discrepancy", "--noise", "1e-9", "--save", "chosen", "--quiet", status=1)
@@ -303,6 +318,9 @@ def check_space(suite, full):
     suite.check(run.status == 1 and "no damping was chosen for 3 of 3 right-hand sides, which have the smallest" in run.errors, run.status, run.errors)
     columns = json.loads((suite.folder / "r.json").read_text(encoding="utf-8"))["columns"]
     suite.check(all(np.isclose(column["damp"], 3e-3) for column in columns), columns)
+    run = suite.run(*problem.words("X.npy", "--damps", RANGE, "--sweep", "space", "--choose", "discrepancy", "--noise", "1e9"))
+    suite.check(run.status == 0 and any("--choose discrepancy chose the damping 1 for column 0: this is at an end of the range" in line
+                                        and "3 of 3 right-hand sides" in line for line in run.warning_lines), run.status, run.errors)
     for words, text in ((["--solver", "lsqr"], "--sweep space is for cgls, not for lsqr"), (["--choose", "none"], "none"),
                         (["--algorithm", "summa"], "needs --algorithm stationary-a"), (["--space-dimension", "0"], "--space-dimension"), (["--batch", "1"], "--sweep space and --batch exclude each other"),
                         (["--initial", f"{problem.name}_b.npy"], "--sweep space and --initial exclude each other")):

@@ -41,7 +41,7 @@ def check(case, workers):
     require(chosen is not None or curve["remark"], name, "chooses nothing, and does not say why", curve)
     if chosen is not None:
         require(0 <= chosen < problem.count and report["reasons"][chosen] in SOLVED, name, "chooses", chosen, "of", report["reasons"])
-        require(case["rule"] == "discrepancy" or problem.D[chosen] > 0, name, "chooses no damping")
+        require(case["rule"] != "lcurve" or problem.D[chosen] > 0, name, "chooses no damping")
     {"discrepancy": within_noise, "gcv": least_gcv, "lcurve": corner}[case["rule"]](problem, truth, report, curve, name)
     return [f"{case['rule']} chooses {'nothing' if chosen is None else 'one'}"]
 
@@ -60,15 +60,19 @@ def within_noise(problem, truth, report, curve, name):
 
 def least_gcv(problem, truth, report, curve, name):
     """The smallest ‖b − Ax‖²/(zᴴ(I − A(AᴴA + D²I)⁻¹Aᴴ)z)². The denominator is the minimum of ‖z − Ay‖² + D²‖y‖², which the y found
-    exceeds by less than the square of its gradient over D²."""
+    exceeds by less than the square of its gradient over D². Without damping it is as good as any that is known."""
     z = wide(problem.B)[:, -1] if problem.count else None
     U, values, _ = np.linalg.svd(problem.A.astype(np.result_type(problem.A, np.float64)), full_matrices=False)
     merits = np.full(problem.count, np.nan)
     for j in range(problem.count):
         k, D = j + problem.count, np.longdouble(problem.D[j])
         earlier = (i for i in range(j) if problem.D[i] == D and report["reasons"][i] in SOLVED)
-        if not (D > 0 and report["reasons"][j] in SOLVED and report["reasons"][k] in SOLVED) or any(True for _ in earlier):
+        if not (report["reasons"][j] in SOLVED and report["reasons"][k] in SOLVED) or any(True for _ in earlier):
             continue  # each damping counts once
+        if D == 0:
+            merits[j] = curve["merits"][j]
+            require(not np.isnan(merits[j]) or "D = 0 was left out" in curve["remark"], name, "does not say that it leaves 0 out", curve)
+            continue
         along = U.conj().T @ z
         of_z = (abs(z) ** 2).sum()
         free = of_z - (np.longdouble(values) ** 2 / (np.longdouble(values) ** 2 + D**2) * abs(along) ** 2).sum()

@@ -68,10 +68,17 @@ CurvePoint* corner(const std::vector<CurvePoint*>& points) {
   return best != nullptr && best->merit > 0 ? best : nullptr;
 }
 
+/// The root of the GCV function. NaN if unknown, or 0/0: without damping the trace is a whole number, that of
+/// the rows of A less its rank.
+double root_of_gcv(const CurvePoint& point) {
+  const bool is_known = point.free_dimensions > (point.damp > 0 ? 0 : 0.5);
+  return is_known ? point.residual_norm / point.free_dimensions : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Squares may leave the range of numbers where their roots differ.
 CurvePoint* smallest_gcv(const std::vector<CurvePoint*>& points) {
-  for (CurvePoint* point : points)
-    if (point->free_dimensions > 0) point->merit = std::pow(point->residual_norm / point->free_dimensions, 2);
-  return smallest(points, [](const CurvePoint& point) { return point.merit; });
+  for (CurvePoint* point : points) point->merit = std::pow(root_of_gcv(*point), 2);
+  return smallest(points, root_of_gcv);
 }
 
 CurvePoint* largest_within(const std::vector<CurvePoint*>& points, double noise) {
@@ -79,6 +86,10 @@ CurvePoint* largest_within(const std::vector<CurvePoint*>& points, double noise)
   for (CurvePoint* point : points)
     if (point->residual_norm <= noise) best = point;
   return best;
+}
+
+void add_remark(DampingCurve& curve, const char* remark) {
+  curve.remark += (curve.remark.empty() ? "" : "; ") + std::string(remark);
 }
 
 /// A number rounded for people to compare.
@@ -110,7 +121,7 @@ void choose_damping(DampingCurve& curve) {
   curve.remark.clear();
   for (CurvePoint& point : curve.points) point.merit = std::numeric_limits<double>::quiet_NaN();
   if (curve.rule == DampingRule::none) return;
-  const std::vector<CurvePoint*> points = solved_points(curve, curve.rule == DampingRule::discrepancy);
+  const std::vector<CurvePoint*> points = solved_points(curve, curve.rule != DampingRule::lcurve);
   CurvePoint* best = nullptr;
   if (curve.rule == DampingRule::lcurve) {
     best = corner(points);
@@ -118,7 +129,9 @@ void choose_damping(DampingCurve& curve) {
       curve.remark = "the curve of those that were solved has no corner; try a wider range";
   } else if (curve.rule == DampingRule::gcv) {
     best = smallest_gcv(points);
-    if (best == nullptr) curve.remark = "for none of D > 0 are both the data and the random vector solved";
+    if (best == nullptr) curve.remark = "for no D are both the data and the random vector solved";
+    if (!points.empty() && points.front()->damp == 0 && points.front()->free_dimensions <= 0.5)
+      add_remark(curve, "D = 0 was left out: without damping A fits any data");
   } else {
     best = largest_within(points, curve.noise);
     const CurvePoint* const closest =
@@ -134,9 +147,9 @@ void choose_damping(DampingCurve& curve) {
   if (curve.rule != DampingRule::discrepancy)
     std::erase_if(compared, [](const CurvePoint* point) { return std::isnan(point->merit); });
   // The discrepancy rule takes the largest D within the noise, so a smaller D could not be chosen.
-  const bool is_lowest = curve.rule != DampingRule::discrepancy && best == compared.front();
+  const bool is_lowest = curve.rule != DampingRule::discrepancy && best == compared.front() && best->damp > 0;
   if (compared.size() > 1 && (best == compared.back() || is_lowest))
-    curve.remark = "this is at an end of the range; a wider one may have a better";
+    add_remark(curve, "this is at an end of the range; a wider one may have a better");
 }
 
 double gcv_probe(Index row) {

@@ -209,6 +209,36 @@ TEST_CASE("What was not solved is not chosen, and a curve that nothing can be ch
   }
 }
 
+TEST_CASE("GCV takes D = 0 where that leaves the data free dimensions, and says so where not") {
+  DampingCurve curve;
+  curve.rule = DampingRule::gcv;
+  const auto with_free = [&curve](double residual, double free) {
+    curve.points = {{0, residual, 3}, {1, 3, 2}, {2, 4, 1}};
+    curve.points[0].free_dimensions = free;
+    curve.points[1].free_dimensions = 3;
+    curve.points[2].free_dimensions = 3.5;
+    choose_damping(curve);
+  };
+  with_free(1, 2);
+  CHECK(curve.chosen == Index{0});
+  CHECK(curve.points[0].merit == 0.25);
+  CHECK(curve.remark.empty());  // no range has a smaller D
+  with_free(2.5, 2);
+  CHECK(curve.chosen == Index{1});
+  with_free(0, 1e-20);  // 0/0, to rounding
+  CHECK(curve.chosen == Index{1});
+  CHECK(std::isnan(curve.points[0].merit));
+  CHECK(curve.remark.find("D = 0 was left out") != std::string::npos);
+  // Squares that no number holds are compared all the same.
+  for (const double scale : {1e-200, 1e200}) {
+    with_free(1, 2);
+    for (CurvePoint& point : curve.points) point.residual_norm *= scale;
+    std::swap(curve.points[0], curve.points[2]);
+    choose_damping(curve);
+    CHECK(curve.chosen == Index{2});
+  }
+}
+
 TEST_CASE("Columns that are not those of the dampings are refused") {
   const KnownSpectrum<double> matrix(m, n, singular_values);
   for (const GridPtr& grid : compact_grids()) {
