@@ -284,7 +284,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
     for (std::size_t r = 0; r < factors.lengths.size(); ++r) {
       const double length = factors.lengths[r] * lengths[at(factors.origins[r])];
       // If the first pass found a direction hidden by others, only the second pass knows its length.
-      if (pass > 1 && length <= 30 * epsilon<T> * norm) continue;
+      if (pass > 1 && length <= shortest_direction * epsilon<T> * norm) continue;
       kept.push_back(static_cast<Index>(r));
       kept_lengths.push_back(length);
       well_conditioned = well_conditioned && factors.lengths[r] >= 0.5;

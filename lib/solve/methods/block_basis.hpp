@@ -10,6 +10,9 @@
 
 namespace gridlops {
 
+/// Directions of a candidate that are at most this many ε long, relative to the norm, are left out.
+inline constexpr double shortest_direction = 30;
+
 /// The partition of uncut columns.
 inline Partition uncut_columns(Index count) { return Partition::with_sizes({count}); }
 
@@ -61,8 +64,8 @@ class BlockBasis {
   /// Returns this rank's share of the candidate's Gram matrix. Sum the numbers over the ranks before adopt().
   std::vector<double>& local_gram();
   /// Makes the candidate orthonormal and then adopts it as the block. Returns K with candidate = block · K,
-  /// up to rounding and the component in the blocks that are kept. Directions that are short compared with
-  /// `norm`, or with the candidate's longest column if that is longer, are only rounding and are left out.
+  /// up to rounding and the component in the blocks that are kept. Directions of at most shortest_direction ·
+  /// ε times `norm`, or the length of the candidate's longest column if that is longer, are left out.
   ///
   /// CholeskyQR2 (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya: Roundoff error analysis of the CholeskyQR2
   /// algorithm, ETNA 44, 2015). The second pass also orthogonalises against what is kept. It takes one

@@ -46,6 +46,10 @@ const char* name_of(SpaceEnd end) {
 
 namespace {
 
+/// How much of the norms that bounds of errors rest on is missing in a space, in ε/2: the directions of B, A
+/// V and Aᴴ U that BlockBasis leaves out, and a few roundings.
+constexpr double missing = 2 * (shortest_direction + a_few);
+
 /// Without the probe; none on idle ranks.
 template <Scalar T>
 Index columns_of_data(const GrowingSpace<T>& space) {
@@ -249,7 +253,7 @@ std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerCo
                                     .x_norm = pairs.x[place],
                                     .damp = damps[d]},
                                    {known.sigma_min, known.frobenius_norm}, ToleranceTest::gradient,
-                                   static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
+                                   missing * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
                        power);
       if (rule == DampingRule::gcv && is_solved(pairs.reason[of_probe]))
         curve.points.back().free_dimensions =

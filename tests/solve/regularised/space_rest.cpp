@@ -265,6 +265,44 @@ TEMPLATE_TEST_CASE("No error in a space is above its bound", "", float, double, 
   }
 }
 
+TEMPLATE_TEST_CASE("Nor is one above it where rounding alone is left", "", float, double) {
+  using T = TestType;
+  const Index columns = 3;
+  using Wide = long double;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const Index m = 1 + static_cast<Index>(seed);
+      const Element<T> a = random_elements<T>(seed), noise = random_elements<T>(seed + 100);
+      const Element<T> b = [=](Index i, Index j) {
+        return static_cast<T>(j + 1) * a(i, 0) + T(0.001) * noise(i, j);
+      };
+      const OperatorPtr<T> A =
+          dense_operator<T>(grid, Algorithm::stationary_a, m, 1, [&](Index i, Index) { return a(i, 0); });
+      const DistMatrix<T> B = filled(A->range(), columns, b);
+      DistMatrix<T> X(grid, A->domain().layout(columns));
+      Wide squares = 0;
+      for (Index i = 0; i < m; ++i) squares += Wide(a(i, 0)) * Wide(a(i, 0));
+      const double norm = static_cast<double>(std::sqrt(squares)), damp = 0.1 * norm;
+      const SolutionSpace<T> space(A, B, {.damps = {damp}, .tolerance = 0});
+      const std::vector<DampingCurve> curves =
+          space.curves(DampingRule::none, 0, {.sigma_min = 0.999 * norm, .frobenius_norm = norm});
+      space.solve(B, X, {.max_iterations = 0, .damp = damp});
+      const std::vector<T> whole = everywhere(X);
+      for (Index j = 0; j < columns; ++j) {
+        const auto place = static_cast<std::size_t>(j);
+        Wide dot = 0;
+        for (Index i = 0; i < m; ++i) dot += Wide(a(i, 0)) * Wide(b(i, j));
+        const Wide x = dot / (squares + Wide(damp) * Wide(damp));
+        CAPTURE(describe(*grid), m, j);
+        const double bound = curves[place].points[0].error_bound;
+        CHECK(static_cast<double>(std::abs(Wide(whole[place]) - x)) <= bound);
+        CHECK(bound <= 1000 * epsilon_of<T> * static_cast<double>(std::abs(x)));
+      }
+    }
+  }
+}
+
 TEST_CASE("What a space cannot solve of the rest is refused by all ranks") {
   using T = double;
   const KnownSpectrum<T> matrix(12, 10, geometric(10, 10));
