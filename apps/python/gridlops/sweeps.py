@@ -129,7 +129,7 @@ class SolutionSpace:
     def solve_rest(self, B: Columns, *, options: SolveOptions | None = None, **changes: Any) -> SolveReport:
         """Solves the pairs of right-hand side and damping that the space has not, and reports on them. Collective.
 
-        This is :func:`cgls` from the x in the space. :meth:`curves` then has its norms and verdicts.
+        This is :func:`cgls` from the x in the space. :meth:`curves` and :meth:`save` then have its norms and verdicts.
         """
         data = self._operator.range.whole_on_one_rank(B, self._operator.dtype) if isinstance(B, np.ndarray) else B
         return SolveReport(self._native.solve_rest(same_type(self._operator, data).native, options_with(options, changes).native(False)))

@@ -104,8 +104,8 @@ class GRIDLOPS_EXPORT SolutionSpace {
 
   /// Solves the pairs of a right-hand side of that B, or the probe, and a D that the space has not solved
   /// (collective over the grid): cgls() from the x in the space, with as many columns at a time as there are
-  /// right-hand sides, or dampings if those are more. curves() then has their norms and verdicts, but save()
-  /// does not keep them. The report has a column for each pair, and no history; its solver is pcgls if the
+  /// right-hand sides, or dampings if those are more. curves() and save() then have their norms and verdicts.
+  /// The report has a column for each pair, and no history; its solver is pcgls if the
   /// space preconditioned for any of them. Throws UsageError on all ranks if B is not that B, or the options
   /// have a damping, a guess, a checkpoint, or tolerances of columns.
   SolveReport solve_rest(const ConstDistMatrix<T>& B, SolveOptions options);

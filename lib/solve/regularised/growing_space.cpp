@@ -9,6 +9,7 @@
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/base/random.hpp"
 #include "gridlops/base/trace.hpp"
 #include "io/checkpoint_files.hpp"
 #include "ops/operator/library_operator.hpp"
@@ -20,7 +21,10 @@ namespace gridlops {
 namespace {
 
 // What a saved space consists of, besides the vectors.
-constexpr const char *description_fact = "problem", *steps_fact = "iteration", *numbers_file = "numbers";
+constexpr const char *description_fact = "problem", *layout_fact = "layout", *steps_fact = "iteration",
+                     *numbers_file = "numbers";
+// Of the numbers; it changes with what visit() visits.
+constexpr const char* layout = "2";
 
 // How much longer a multiplication in the loops of small problems takes than one in a product of matrices.
 constexpr double slowness = 5;
@@ -85,7 +89,7 @@ GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const std::string& directory)
   });
   if (!grid->is_member()) return;
   load(directory);
-  evaluate();
+  if (pairs_.reason.empty()) evaluate();
 }
 
 template <Scalar T>
@@ -121,6 +125,7 @@ void GrowingSpace<T>::go_on(const std::string& directory) {
                       asked.has_probe ? "with" : "without", " it is asked for");
   options_ = asked;
   tolerance_ = tolerance;
+  pairs_ = {};
 }
 
 /// Lets the space grow until something ends it.
@@ -158,6 +163,7 @@ std::optional<SpaceEnd> GrowingSpace<T>::step(BlockScalars<S>& scalars) {
     return SpaceEnd::dimension_limit;
   if (options_.limits_cost && !pays()) return SpaceEnd::cost_limit;
   if (answer_requests()) return SpaceEnd::user_stop;
+  pairs_ = {};
   const Step step = blocks_.grow();
   if (step == Step::complete) return SpaceEnd::complete;
   if (step == Step::non_finite) return SpaceEnd::non_finite;
@@ -328,19 +334,23 @@ std::string GrowingSpace<T>::description() const {
                  name_of(scalar_type_of<T>));
 }
 
-/// Saves or loads all but the vectors, whose memory loading takes. The norms follow from the rest.
+/// Saves or loads all but the vectors, whose memory loading takes.
 template <Scalar T>
 void GrowingSpace<T>::visit(StateArchive& archive) {
   archive.visit_list(options_.damps);
   archive.visit(options_.has_probe, tolerance_, end_, blocks_);
   archive.visit_list(references_);
   archive.visit_list(fingerprint_of_B_);
+  archive.visit(pairs_);
 }
 
-/// Numbers that tell A from other operators.
+/// Numbers that tell A from other operators, also from those whose rows are those of A in another order.
 template <Scalar T>
 std::vector<double> GrowingSpace<T>::fingerprint_of_A() const {
-  return fingerprint(*A_, allocate_matrix<T>(A_->range().grid, A_->range().layout(uncut_columns(0))));
+  constexpr std::uint64_t seed = 0x7370616365;
+  auto w = allocate_matrix<T>(A_->range().grid, A_->range().layout(uncut_columns(1)));
+  w.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
+  return fingerprint(*A_, w);
 }
 
 /// Loads what was saved for the same A.
@@ -351,13 +361,23 @@ void GrowingSpace<T>::load(const std::string& directory) {
   const auto found = facts.find(description_fact);
   require<InputError>(found != facts.end() && found->second == description(), directory, " holds ",
                       found == facts.end() ? "something else" : found->second, ", and not ", description());
+  const auto version = facts.find(layout_fact);
+  require<InputError>(version != facts.end() && version->second == layout, directory, " holds ",
+                      description(), " that another version of this program wrote; make it anew");
   StateArchive numbers(reader.read_numbers(numbers_file));
   std::vector<double> of_A;
   numbers.visit_list(of_A);
-  const std::string other_operator = difference(*A_, of_A, fingerprint_of_A());
-  require<InputError>(other_operator.empty(), directory, " holds ", description(), ", but here is ",
-                      other_operator);
+  const std::vector<double> found_of_A = fingerprint_of_A();
+  require<InputError>(difference(*A_, of_A, found_of_A).empty(), directory, " holds ", description(),
+                      ", but here is another operator: of a test vector it makes one of length ",
+                      found_of_A.front(), ", not ", of_A.empty() ? 0 : of_A.front(),
+                      ", or of other elements");
   attempt(comm(), [&] { visit(numbers); });
+  const std::size_t pairs = pairs_.reason.size(), all = options_.damps.size() * at(columns());
+  require<InputError>((pairs == 0 || pairs == all) && pairs_.x.size() == pairs &&
+                          pairs_.residual.size() == pairs && pairs_.gradient.size() == pairs,
+                      directory, " holds the norms of ", pairs,
+                      " pairs of a damping and a right-hand side, of ", all);
   for (NamedMatrix<T>& vectors : blocks_.vectors()) reader.read(vectors.name, vectors.matrix);
 }
 
@@ -372,6 +392,7 @@ void GrowingSpace<T>::write(const std::string& directory) {
   writer.write_numbers(numbers_file, numbers.numbers());
   std::map<std::string, std::string> facts = options_.checkpoint.facts;
   facts[description_fact] = description();
+  facts[layout_fact] = layout;
   facts[steps_fact] = message(projected().steps());
   writer.finish(std::move(facts));
   last_save_ = Clock::now();

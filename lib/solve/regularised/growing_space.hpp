@@ -30,6 +30,13 @@ class GrowingSpace {
   struct Pairs {
     std::vector<double> x, residual, gradient;
     std::vector<StopReason> reason;
+
+    void visit(StateArchive& archive) {
+      archive.visit_list(x);
+      archive.visit_list(residual);
+      archive.visit_list(gradient);
+      archive.visit_list(reason);
+    }
   };
 
   const OperatorPtr<T>& A() const { return A_; }

@@ -157,9 +157,44 @@ TEST_CASE("A space goes on for the problem that it was begun for, and no other")
     CHECK_NOTHROW(make(matrix, 1, {.damps = {0.1}, .checkpoint = restart}));
     CHECK_THROWS_AS(make(matrix, 2, {.damps = {0.1}, .checkpoint = restart}), InputError);
     CHECK_THROWS_AS(make(other, 1, {.damps = {0.1}, .checkpoint = restart}), InputError);
+    // AᴴA does not tell it from A.
+    const OperatorPtr<T> resorted = dense_operator<T>(grid, Algorithm::stationary_a, 50, n,
+                                                      [&](Index i, Index j) { return matrix(49 - i, j); });
+    CHECK_THROWS_AS(SolutionSpace<T>(resorted, directory), InputError);
+    CHECK_THROWS_AS(SolutionSpace<T>(resorted, filled(resorted->range(), 2, random_elements<T>(1)),
+                                     {.damps = {0.1}, .checkpoint = restart}),
+                    InputError);
     CHECK_THROWS_AS(make(matrix, 1, {.damps = {0.1}, .has_probe = true, .checkpoint = restart}), InputError);
     CHECK_THROWS_AS(make(matrix, 1, {.damps = {0.1}, .checkpoint = {.directory = directory}}), OutputError);
     CHECK_THROWS_AS(make(matrix, 1, {.damps = {0.1}, .checkpoint = {.every_seconds = -1}}), UsageError);
+  }
+}
+
+TEST_CASE("What cgls has solved of the rest is saved with the space") {
+  using T = double;
+  const Index m = 30, n = 11, columns = 5;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 1e3));
+  const ScratchFolder folder;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = filled(A->range(), columns, random_elements<T>(4));
+    SolutionSpace<T> space(A, B, {.damps = {0.01, 0.1, 1}, .max_dimension = columns});
+    REQUIRE(!space.solve_rest(B, {.max_iterations = 1000}).columns.empty());
+    space.save(folder.file(describe(*grid)));
+    const std::vector<DampingCurve> expected = space.curves(DampingRule::discrepancy, 4.5),
+                                    found = SolutionSpace<T>(A, folder.file(describe(*grid)))
+                                                .curves(DampingRule::discrepancy, 4.5);
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      CHECK(found[j].chosen == expected[j].chosen);
+      for (std::size_t d = 0; d < 3; ++d) {
+        CHECK(is_solved(found[j].points[d].reason));
+        CHECK(found[j].points[d].reason == expected[j].points[d].reason);
+        CHECK(found[j].points[d].x_norm == expected[j].points[d].x_norm);
+        CHECK(found[j].points[d].residual_norm == expected[j].points[d].residual_norm);
+      }
+    }
   }
 }
 
