@@ -15,6 +15,15 @@
 namespace gridlops {
 
 template <Scalar T>
+int change_of_power(double norm, int power, int tries) {
+  constexpr int far = sizeof(Real<T>) == 4 ? 60 : 600, farthest = 2 * far;
+  if (std::abs(power) >= farthest) return 0;
+  if (norm == 0) return tries == 0 ? far : -power;  // the data may be orthogonal to the range of any A
+  if (!std::isfinite(norm)) return -far;
+  return std::abs(std::ilogb(norm)) > unscaled_powers<T> ? -std::ilogb(norm) / 2 * 2 : 0;
+}
+
+template <Scalar T>
 void ScaledOperator<T>::set_power(int power, const Partition& columns) {
   power_ = power;
   half_ = to_scalar<T>(std::ldexp(1.0, power / 2));
@@ -76,9 +85,10 @@ void require_range_without_scaling(const char* solver, double norm_A, const Cons
                         norm_A > 0 ? message(", and the norm of A is about ", norm_A) : "", advice);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)     \
-  template class ScaledOperator<T>; \
-  template void require_range_without_scaling(const char*, double, const ConstDistMatrix<T>&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                \
+  template class ScaledOperator<T>;                                                            \
+  template void require_range_without_scaling(const char*, double, const ConstDistMatrix<T>&); \
+  template int change_of_power<T>(double, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 
 }  // namespace gridlops

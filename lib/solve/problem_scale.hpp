@@ -18,6 +18,12 @@ inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
 template <Scalar T>
 void require_range_without_scaling(const char* solver, double norm_A, const ConstDistMatrix<T>& B);
 
+/// By how much more to change the power of two that multiplies A, given the largest norm of A or D that is
+/// seen with the present one: 0 or infinite if it tells only on which side of the range it lies. 0 if A may
+/// stay as it is. tries: how often the power was changed before.
+template <Scalar T>
+int change_of_power(double norm, int power, int tries);
+
 /// 2^power · A for an even power. If the power is not 0, half of it multiplies the operand before the
 /// product, and the other half the result, so that no intermediate value leaves the range of T.
 template <Scalar T>

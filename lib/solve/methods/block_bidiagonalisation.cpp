@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -25,7 +26,7 @@ bool all_finite(const std::vector<double>& numbers) {
 template <Scalar T>
 bool BlockBidiagonalisation<T>::begin(const ConstDistMatrix<T>& B, bool has_probe) {
   Small beta = begin_u(B, has_probe);
-  const bool is_finite = grow_v(Small(), L_);
+  const bool is_finite = begin_v();
   projected_.begin(std::move(beta), L_);
   return is_finite;
 }
@@ -65,12 +66,12 @@ typename BlockBidiagonalisation<T>::Small BlockBidiagonalisation<T>::begin_u(con
     });
   powers_ = powers_of_columns(R);
   multiply_by_powers(R, opposite(powers_));
-  const std::vector<double> norms = column_norms(R);
+  data_norms_ = column_norms(R);
   ColumnScalars inverses(count);
   std::vector<Index> chosen;
   for (Index j = 0; j < count; ++j) {
-    if (!(norms[at(j)] > 0) || !std::isfinite(norms[at(j)])) continue;
-    inverses[j] = 1 / norms[at(j)];
+    if (!(data_norms_[at(j)] > 0) || !std::isfinite(data_norms_[at(j)])) continue;
+    inverses[j] = 1 / data_norms_[at(j)];
     chosen.push_back(j);
   }
   R *= inverses;
@@ -85,14 +86,36 @@ typename BlockBidiagonalisation<T>::Small BlockBidiagonalisation<T>::begin_u(con
   Small beta(K.rows(), count);
   for (std::size_t c = 0; c < chosen.size(); ++c)
     for (Index i = 0; i < K.rows(); ++i)
-      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * norms[at(chosen[c])];
+      beta(i, chosen[c]) = K(i, static_cast<Index>(c)) * data_norms_[at(chosen[c])];
   return beta;
+}
+
+/// V₁ L₁ = Aᴴ U₁, which also tells by what power of two A is multiplied. False if that is not finite.
+template <Scalar T>
+bool BlockBidiagonalisation<T>::begin_v() {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  attempt(comm(), [&] { v_.reserve(u_.width()); });
+  for (int tries = 0;; ++tries) {
+    const std::vector<double> sizes = column_norms(next_v(), infinity);
+    double largest = 0;
+    for (const double size : sizes) largest = std::isnan(size) ? infinity : std::max(largest, size);
+    const int change = sizes.empty() ? 0 : change_of_power<T>(largest, power_, tries);
+    if (change == 0) return adopt_v(L_);
+    power_ += change;
+  }
+}
+
+template <Scalar T>
+void BlockBidiagonalisation<T>::apply_adjoint(const ConstDistMatrix<T>& Y, DistMatrix<T>& X) {
+  A_.set_power(power_, Y.layout().cols.partition);
+  A_.apply_adjoint(T(1), Y, T(0), X);
 }
 
 /// U₊ K = A V − U Lᴴ. False if that is not finite.
 template <Scalar T>
 bool BlockBidiagonalisation<T>::grow_u(Small& K) {
   DistMatrix<T> Z = u_.candidate(v_.width());
+  A_.set_power(power_, Z.layout().cols.partition);
   A_.apply(T(1), v_.block(), T(0), Z);
   products_ += v_.width();
   u_.add_product(-1, u_.block(), adjoint(L_), Z);
@@ -105,13 +128,25 @@ bool BlockBidiagonalisation<T>::grow_u(Small& K) {
 /// V₊ L₊ = Aᴴ U₊ − V Kᴴ. False if that is not finite.
 template <Scalar T>
 bool BlockBidiagonalisation<T>::grow_v(const Small& K, Small& L) {
-  L = Small(0, u_.width());
   attempt(comm(), [&] { v_.reserve(u_.width()); });
-  const DistMatrix<T> last = v_.width() > 0 ? v_.block() : DistMatrix<T>();
+  const DistMatrix<T> last = v_.block();
+  DistMatrix<T> W = next_v();
+  v_.add_product(-1, last, adjoint(K), W);
+  return adopt_v(L);
+}
+
+/// The candidate of V ← Aᴴ U.
+template <Scalar T>
+DistMatrix<T> BlockBidiagonalisation<T>::next_v() {
   DistMatrix<T> W = v_.candidate(u_.width());
-  A_.apply_adjoint(T(1), u_.block(), T(0), W);
+  apply_adjoint(u_.block(), W);
   products_ += u_.width();
-  if (K.cols() > 0) v_.add_product(-1, last, adjoint(K), W);
+  return W;
+}
+
+template <Scalar T>
+bool BlockBidiagonalisation<T>::adopt_v(Small& L) {
+  L = Small(0, u_.width());
   if (!adopt(v_, norm_, L)) return false;
   for (Index i = 0; i < L.cols(); ++i) norm_ = std::max(norm_, std::sqrt(L.column_norm_squared(i)));
   return true;

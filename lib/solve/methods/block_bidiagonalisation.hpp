@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "gridlops/ops/linear_operator.hpp"
 #include "solve/methods/block_basis.hpp"
 #include "solve/methods/projected_problem.hpp"
+#include "solve/problem_scale.hpp"
 
 namespace gridlops {
 
@@ -15,7 +15,8 @@ namespace gridlops {
 ///
 /// (Golub, Luk, Overton, ACM TOMS 7, 1981; only V is made orthogonal to all of itself: Simon, Zha, SIAM J.
 /// Sci. Comput. 21, 2000.) Columns of B enter U₁ scaled to ‖b‖ = 1. They are first multiplied by powers of
-/// two; β is that of the products. Columns that are zero or not finite are left out: theirs of β are zero.
+/// two, and so is A if squares of its norms would leave the range of T: β, K and L are those of the products.
+/// Columns that are zero or not finite are left out: theirs of β are zero.
 template <Scalar T>
 class BlockBidiagonalisation {
  public:
@@ -32,7 +33,8 @@ class BlockBidiagonalisation {
   /// Saves or loads all but vectors(). Loading takes their memory, and throws OutOfMemory on this rank alone.
   void visit(StateArchive& archive) {
     archive.visit_list(powers_);
-    archive.visit(L_, norm_, products_, projected_, u_, v_);
+    archive.visit_list(data_norms_);
+    archive.visit(power_, L_, norm_, products_, projected_, u_, v_);
   }
   /// V and the last U, by the names that they have in files.
   std::vector<NamedMatrix<T>> vectors();
@@ -49,7 +51,13 @@ class BlockBidiagonalisation {
   BlockBasis<T>& v() { return v_; }
   /// Of column j of B: B(:, j) · 2^−power began.
   const std::vector<int>& powers() const { return powers_; }
-  /// A lower bound of ‖A‖.
+  /// Of A, which is multiplied by 2^power.
+  int power() const { return power_; }
+  /// The norms of the columns of B times their powers, also of those that are not finite.
+  const std::vector<double>& data_norms() const { return data_norms_; }
+  /// X ← Aᴴ Y, times its power.
+  void apply_adjoint(const ConstDistMatrix<T>& Y, DistMatrix<T>& X);
+  /// A lower bound of ‖A‖, times its power.
   double norm() const { return norm_; }
   /// The columns that were multiplied with A or Aᴴ.
   Index products() const { return products_; }
@@ -59,14 +67,19 @@ class BlockBidiagonalisation {
  private:
   Communicator& comm() const { return A_.domain().grid->comm(); }
   Small begin_u(const ConstDistMatrix<T>& B, bool has_probe);
+  bool begin_v();
   bool grow_u(Small& K);
   bool grow_v(const Small& K, Small& L);
+  DistMatrix<T> next_v();
+  bool adopt_v(Small& L);
   bool adopt(BlockBasis<T>& basis, double norm, Small& factor);
 
-  const LinearOperator<T>& A_;
+  ScaledOperator<T> A_;
   BlockBasis<T> u_, v_;
   ProjectedProblem<Accumulator<T>> projected_;
   std::vector<int> powers_;
+  std::vector<double> data_norms_;
+  int power_ = 0;
   Small L_;  // the last one
   double norm_ = 0;
   Index products_ = 0;

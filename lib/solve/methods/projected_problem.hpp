@@ -43,8 +43,6 @@ class ProjectedProblem {
     scalars.extend(L_.back());
   }
 
-  /// ‖b‖ of a column of β.
-  double data_norm(Index column) const { return std::sqrt(beta_.column_norm_squared(column)); }
   Index steps() const { return std::ssize(K_); }
   /// The number of columns of B.
   Index dimension() const {
@@ -76,7 +74,9 @@ class ProjectedProblem {
     Solution solution{joined(y), {}, {}, {}};
     const std::vector<double> residual = residual_squares(y);
     for (Index j = 0; j < beta_.cols(); ++j) {
-      solution.x.push_back(std::sqrt(solution.y.column_norm_squared(j)));
+      double length = 0;  // of large dampings its square vanishes
+      for (Index i = 0; i < solution.y.rows(); ++i) length = std::hypot(length, std::abs(solution.y(i, j)));
+      solution.x.push_back(length);
       solution.residual.push_back(std::sqrt(residual[at(j)]));
       solution.gradient.push_back(std::sqrt(scalars.gradient_squared(j)));
     }

@@ -29,6 +29,9 @@ constexpr const char* layout = "2";
 // How much longer a multiplication in the loops of small problems takes than one in a product of matrices.
 constexpr double slowness = 5;
 
+// Of dampings of small problems, where A has a norm of about 1. Its square is finite.
+constexpr double largest_damp = 0x1p500;
+
 }  // namespace
 
 template <Scalar T>
@@ -137,13 +140,13 @@ void GrowingSpace<T>::grow() {
   end_ = SpaceEnd::user_stop;                    // of what is saved before the end
   // The smallest D converges last, but for rounding.
   double watched = *std::min_element(options_.damps.begin(), options_.damps.end());
-  BlockScalars<S> scalars = projected().factored(watched, smallest());
+  BlockScalars<S> scalars = projected().factored(scaled(watched), smallest());
   while (!end) {
-    if (is_solved(scalars, watched)) {
+    if (is_solved(scalars)) {
       evaluate();
       if (const std::vector<std::size_t> rest = unsolved(); !rest.empty()) {
         watched = options_.damps[rest.front() / at(columns())];
-        scalars = projected().factored(watched, smallest());
+        scalars = projected().factored(scaled(watched), smallest());
       } else {
         end_ = SpaceEnd::converged;
         return;
@@ -203,15 +206,29 @@ bool GrowingSpace<T>::answer_requests() {
 }
 
 template <Scalar T>
-bool GrowingSpace<T>::is_solved(Index column, double damp, double damped_residual, double gradient) const {
-  return gradient <= std::max(0.5 * tolerance_ * references_[at(column)],
-                              epsilon * (blocks_.norm() + damp) * damped_residual);
+double GrowingSpace<T>::scaled(double damp) const {
+  return std::min(std::ldexp(damp, blocks_.power()), largest_damp);
 }
 
 template <Scalar T>
-bool GrowingSpace<T>::is_solved(const BlockScalars<S>& scalars, double damp) const {
+typename GrowingSpace<T>::Projected::Solution GrowingSpace<T>::solution(double damp) const {
+  auto solution = projected().solve(scaled(damp), smallest());
+  if (std::ldexp(damp, blocks_.power()) <= largest_damp) return solution;
+  solution.x.assign(solution.x.size(), 0.0);  // as cgls has it: squares of Aᴴb/D² vanish
+  solution.y = SmallMatrix<S>(solution.y.rows(), solution.y.cols());
+  return solution;
+}
+
+template <Scalar T>
+bool GrowingSpace<T>::is_solved(Index column, double damped_residual, double gradient) const {
+  return gradient <=
+         std::max(0.5 * tolerance_ * references_[at(column)], epsilon * blocks_.norm() * damped_residual);
+}
+
+template <Scalar T>
+bool GrowingSpace<T>::is_solved(const BlockScalars<S>& scalars) const {
   for (Index j = 0; j < columns(); ++j)
-    if (!is_solved(j, damp, std::sqrt(scalars.residual_squared(j)), std::sqrt(scalars.gradient_squared(j))))
+    if (!is_solved(j, std::sqrt(scalars.residual_squared(j)), std::sqrt(scalars.gradient_squared(j))))
       return false;
   return true;
 }
@@ -220,7 +237,8 @@ template <Scalar T>
 std::vector<std::size_t> GrowingSpace<T>::unsolved() const {
   std::vector<std::size_t> places;
   for (std::size_t place = 0; place < pairs_.reason.size(); ++place)
-    if (!gridlops::is_solved(pairs_.reason[place])) places.push_back(place);
+    if (!gridlops::is_solved(pairs_.reason[place]) && pairs_.reason[place] != StopReason::non_finite)
+      places.push_back(place);
   return places;
 }
 
@@ -251,8 +269,8 @@ double GrowingSpace<T>::cost_of_cgls() const {
   failures.run([&] {
     for (std::size_t d = at(comm().rank()); d < options_.damps.size(); d += at(comm().size())) {
       const Index column = unknown[d % unknown.size()];
-      iterations[0] += static_cast<double>(
-          projected().cgls_iterations(column, options_.damps[d], tolerance_ * references_[at(column)], most));
+      iterations[0] += static_cast<double>(projected().cgls_iterations(
+          column, scaled(options_.damps[d]), tolerance_ * references_[at(column)], most));
     }
   });
   failures.reduce(comm(), iterations);
@@ -273,8 +291,8 @@ bool GrowingSpace<T>::is_worth_preconditioning(double damp, double tolerance) co
   constexpr Index many = 100;  // where singular values cluster, fewer are enough, and M would spread them
   const std::vector<Index> unknown = unknown_columns();
   return !unknown.empty() && projected().steps() > 0 &&
-         projected().cgls_iterations(unknown.front(), damp, tolerance * references_[at(unknown.front())],
-                                     many) == many;
+         projected().cgls_iterations(unknown.front(), scaled(damp),
+                                     tolerance * references_[at(unknown.front())], many) == many;
 }
 
 /// The multiplications on a rank in a step with blocks of w columns: the products; the orthogonalisation of
@@ -303,7 +321,7 @@ void GrowingSpace<T>::evaluate() {
   FailureScope failures;
   failures.run([&] {
     for (std::size_t d = at(comm().rank()); d < options_.damps.size(); d += at(comm().size())) {
-      const auto solution = projected().solve(options_.damps[d], smallest());
+      const auto solution = this->solution(options_.damps[d]);
       const auto place = numbers.begin() + static_cast<std::ptrdiff_t>(d * each);
       std::copy(solution.x.begin(), solution.x.end(), place);
       std::copy(solution.residual.begin(), solution.residual.end(), place + static_cast<std::ptrdiff_t>(all));
@@ -318,9 +336,16 @@ void GrowingSpace<T>::evaluate() {
   };
   pairs_ = {part(0), part(1), part(2), {}};
   for (std::size_t place = 0; place < all; ++place) {
+    const auto column = static_cast<Index>(place % each);
     const double damp = options_.damps[place / each];
-    pairs_.reason.push_back(is_solved(static_cast<Index>(place % each), damp,
-                                      std::hypot(pairs_.residual[place], damp * pairs_.x[place]),
+    if (!is_finite(column)) {
+      pairs_.x[place] = pairs_.residual[place] = pairs_.gradient[place] =
+          std::numeric_limits<double>::quiet_NaN();
+      pairs_.reason.push_back(StopReason::non_finite);
+      continue;
+    }
+    pairs_.reason.push_back(is_solved(column,
+                                      std::hypot(pairs_.residual[place], scaled(damp) * pairs_.x[place]),
                                       pairs_.gradient[place])
                                 ? StopReason::converged
                                 : StopReason::iteration_limit);

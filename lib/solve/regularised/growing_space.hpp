@@ -12,8 +12,8 @@
 
 namespace gridlops {
 
-/// The space of a SolutionSpace: how it grows, and is kept in files. Its norms are those of the columns of B
-/// times powers of two, blocks().powers(). Idle ranks have none of it.
+/// The space of a SolutionSpace: how it grows, and is kept in files. Its norms are those of A and the columns
+/// of B times powers of two, which blocks() has. Dampings are the given ones. Idle ranks have none of it.
 template <Scalar T>
 class GrowingSpace {
  public:
@@ -38,17 +38,27 @@ class GrowingSpace {
       archive.visit_list(reason);
     }
   };
+  using Projected = ProjectedProblem<Accumulator<T>>;
 
   const OperatorPtr<T>& A() const { return A_; }
   BlockBidiagonalisation<T>& blocks() { return blocks_; }
-  const ProjectedProblem<Accumulator<T>>& projected() const { return blocks_.projected(); }
+  const Projected& projected() const { return blocks_.projected(); }
+  /// What projected() says for this D.
+  typename Projected::Solution solution(double damp) const;
+  typename Projected::NormalFactor normal_factor(double damp) const {
+    return projected().normal_factor(scaled(damp), smallest());
+  }
+  /// D times the power of A, but not so large that its square would be infinite.
+  double scaled(double damp) const;
+  /// The power of two by which x of a column is to be multiplied.
+  int power_of_x(Index column) const { return blocks_.powers()[at(column)] + blocks_.power(); }
   const std::vector<double>& damps() const { return options_.damps; }
   bool has_probe() const { return options_.has_probe; }
   double tolerance() const { return tolerance_; }
   SpaceEnd end() const { return end_; }
   Pairs& pairs() { return pairs_; }
   const Pairs& pairs() const { return pairs_; }
-  /// The places of those that are not solved.
+  /// The places of those that are not solved, though their data are finite.
   std::vector<std::size_t> unsolved() const;
   const std::vector<double>& fingerprint_of_B() const { return fingerprint_of_B_; }
   /// Whether CGLS takes so many iterations to this tolerance for the space alone that its preconditioner
@@ -56,8 +66,6 @@ class GrowingSpace {
   bool is_worth_preconditioning(double damp, double tolerance) const;
   /// The columns of B, and the probe.
   Index columns() const { return std::ssize(blocks_.powers()); }
-  /// Vectors that A makes no longer than this are rounding.
-  double smallest() const { return epsilon * blocks_.norm(); }
 
  private:
   using S = Accumulator<T>;
@@ -65,6 +73,8 @@ class GrowingSpace {
   static constexpr double epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 
   Communicator& comm() const { return A_->domain().grid->comm(); }
+  /// Vectors that A makes no longer than this are rounding.
+  double smallest() const { return epsilon * blocks_.norm(); }
   void require_uncut_columns() const;
   std::string description() const;
   void begin(const ConstDistMatrix<T>& B);
@@ -72,9 +82,10 @@ class GrowingSpace {
   void grow();
   std::optional<SpaceEnd> step(BlockScalars<S>& scalars);
   bool answer_requests();
+  bool is_finite(Index column) const { return std::isfinite(blocks_.data_norms()[at(column)]); }
   /// Whether the gradient is within half the tolerance, which leaves the rest to rounding, or is rounding.
-  bool is_solved(Index column, double damp, double damped_residual, double gradient) const;
-  bool is_solved(const BlockScalars<S>& scalars, double damp) const;
+  bool is_solved(Index column, double damped_residual, double gradient) const;
+  bool is_solved(const BlockScalars<S>& scalars) const;
   bool pays();
   double cost_of_step() const;
   double cost_of_cgls() const;

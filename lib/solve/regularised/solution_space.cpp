@@ -111,20 +111,36 @@ SmallMatrix<Accumulator<T>> combinations(const GrowingSpace<T>& space, const Per
   return Y;
 }
 
+/// X ← V Y times a power of two for each column. The memory for products of V is taken.
+template <Scalar T>
+void combine(GrowingSpace<T>& space, SmallMatrix<Accumulator<T>> Y, std::vector<int> powers,
+             DistMatrix<T>& X) {
+  // Where D is large, y of the scaled problem may be smaller than the numbers of T, and x is not.
+  for (Index j = 0; j < Y.cols(); ++j) {
+    double largest = 0;
+    for (Index i = 0; i < Y.rows(); ++i) largest = std::max(largest, std::abs(Y(i, j)));
+    if (largest == 0 || !std::isfinite(largest)) continue;
+    const int power = std::ilogb(largest), half = power / 2;  // 2^−power may not fit
+    for (Index i = 0; i < Y.rows(); ++i) {
+      Y(i, j) *= std::ldexp(1.0, -half);
+      Y(i, j) *= std::ldexp(1.0, half - power);
+    }
+    powers[at(j)] += power;
+  }
+  X.set_zero();
+  space.blocks().v().add_combination(Y, X);
+  multiply_by_powers(X, powers);
+}
+
 /// X ← the solutions in the space for these columns of its data.
 template <Scalar T>
 void begin_in_space(GrowingSpace<T>& space, const PerColumn& damp, const std::vector<Index>& columns,
                     DistMatrix<T>& X) {
-  BlockBasis<T>& V = space.blocks().v();
-  attempt(X.grid()->comm(), [&] { V.reserve_products(X.cols()); });
-  X.set_zero();
-  V.add_combination(
-      combinations<T>(space, damp, columns,
-                      [&](double each) { return space.projected().solve(each, space.smallest()).y; }),
-      X);
+  attempt(X.grid()->comm(), [&] { space.blocks().v().reserve_products(X.cols()); });
   std::vector<int> powers;
-  for (const Index column : columns) powers.push_back(space.blocks().powers()[at(column)]);
-  multiply_by_powers(X, powers);
+  for (const Index column : columns) powers.push_back(space.power_of_x(column));
+  combine(space, combinations<T>(space, damp, columns, [&](double each) { return space.solution(each).y; }),
+          std::move(powers), X);
 }
 
 /// The smallest of those of the columns.
@@ -179,12 +195,17 @@ SolveReport solve_pairs(GrowingSpace<T>& space, std::span<const std::size_t> pla
   SolveReport report = finish(space, data, X, std::move(options), false);
   const std::vector<double> norms = column_norms(X);
   for (std::size_t c = 0; c < places.size(); ++c) {
-    const int power = -space.blocks().powers()[at(columns[c])];
+    const int of_x = space.power_of_x(columns[c]), of_residual = space.blocks().powers()[at(columns[c])];
+    const ColumnReport& column = report.columns[c];
     auto& pairs = space.pairs();
-    pairs.x[places[c]] = std::ldexp(norms[c], power);
-    pairs.residual[places[c]] = std::ldexp(report.columns[c].residual_norm, power);
-    pairs.gradient[places[c]] = std::ldexp(report.columns[c].normal_residual_norm, power);
-    pairs.reason[places[c]] = report.columns[c].reason;
+    pairs.x[places[c]] = std::ldexp(norms[c], -of_x);
+    pairs.residual[places[c]] = std::ldexp(column.residual_norm, -of_residual);
+    // Below the least number it may have become 0 in the report.
+    pairs.gradient[places[c]] =
+        space.blocks().data_norms()[at(columns[c])] *
+        std::ldexp(column.relative_normal_residual_norm + std::numeric_limits<double>::min(),
+                   space.blocks().power());
+    pairs.reason[places[c]] = column.reason;
   }
   return report;
 }
@@ -239,25 +260,27 @@ std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerCo
     DampingCurve& curve = curves[at(j)];
     curve.rule = rule;
     curve.noise = noise[j];
-    const int power = space_->blocks().powers()[at(j)];
+    const int of_x = space_->power_of_x(j), of_residual = space_->blocks().powers()[at(j)],
+              of_A = space_->blocks().power();
     for (std::size_t d = 0; d < damps.size(); ++d) {
       const std::size_t place = d * all + at(j), of_probe = (d + 1) * all - 1;
-      curve.points.push_back({damps[d], std::ldexp(pairs.residual[place], power),
-                              std::ldexp(pairs.x[place], power), pairs.reason[place]});
-      const double data_norm = space_->projected().data_norm(j);
+      curve.points.push_back({damps[d], std::ldexp(pairs.residual[place], of_residual),
+                              std::ldexp(pairs.x[place], of_x), pairs.reason[place]});
+      const double data_norm = space_->blocks().data_norms()[at(j)], damp = space_->scaled(damps[d]);
       if (known.frobenius_norm > 0 && data_norm > 0)
-        curve.points.back().error_bound =
-            std::ldexp(error_bound({.tested_norm = pairs.gradient[place],
-                                    .residual_norm = pairs.residual[place],
-                                    .data_norm = data_norm,
-                                    .x_norm = pairs.x[place],
-                                    .damp = damps[d]},
-                                   {known.sigma_min, known.frobenius_norm}, ToleranceTest::gradient,
-                                   missing * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
-                       power);
+        curve.points.back().error_bound = std::ldexp(
+            error_bound({.tested_norm = pairs.gradient[place],
+                         .residual_norm = pairs.residual[place],
+                         .data_norm = data_norm,
+                         .x_norm = pairs.x[place],
+                         .damp = damp},
+                        {std::ldexp(known.sigma_min, of_A), std::ldexp(known.frobenius_norm, of_A)},
+                        ToleranceTest::gradient,
+                        missing * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
+            of_x);
       if (rule == DampingRule::gcv && is_solved(pairs.reason[of_probe]))
         curve.points.back().free_dimensions =
-            std::pow(pairs.residual[of_probe], 2) + std::pow(damps[d] * pairs.x[of_probe], 2);
+            std::pow(pairs.residual[of_probe], 2) + std::pow(damp * pairs.x[of_probe], 2);
     }
     choose_damping(curve);
   }
@@ -333,20 +356,20 @@ SolveReport SolutionSpace<T>::solve_others(const ConstDistMatrix<T>& B, DistMatr
     FailureScope failures;
     DistMatrix<T> scaled = allocate_matrix<T>(B.grid(), B.layout());
     attempt(comm, [&] { V.reserve_products(B.cols()); });
-    const std::vector<int> powers = powers_of_columns(B);
+    std::vector<int> powers = powers_of_columns(B);
     copy(B, scaled);
     multiply_by_powers(scaled, opposite(powers));
-    space_->A()->apply_adjoint(T(1), scaled, T(0), X);
+    space_->blocks().apply_adjoint(scaled, X);
     const auto C =
         V.products_with(X, [&comm](std::vector<double>& numbers) { FailureScope().reduce(comm, numbers); });
-    X.set_zero();
-    V.add_combination(combinations<T>(*space_, options.damp, first_columns(B.cols()),
-                                      [&](double damp) {
-                                        return space_->projected().solve_normal_equations(
-                                            C, space_->projected().normal_factor(damp, space_->smallest()));
-                                      }),
-                      X);
-    multiply_by_powers(X, powers);
+    for (int& power : powers) power += space_->blocks().power();
+    combine(*space_,
+            combinations<T>(*space_, options.damp, first_columns(B.cols()),
+                            [&](double damp) {
+                              return space_->projected().solve_normal_equations(C,
+                                                                                space_->normal_factor(damp));
+                            }),
+            std::move(powers), X);
   }
   return finish(*space_, B, X, std::move(options), false);
 }

@@ -15,7 +15,7 @@ class SpacePreconditioner final : public LibraryOperator<T> {
   SpacePreconditioner(GrowingSpace<T>& space, double damp)
       : LibraryOperator<T>(space.A()->domain(), space.A()->domain()),
         space_(space),
-        R_(space.projected().normal_factor(damp, space.smallest())),
+        R_(space.normal_factor(damp)),
         sigma_squared_(R_.least_of_last() * R_.least_of_last()) {}
 
  private:

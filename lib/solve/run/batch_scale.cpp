@@ -22,8 +22,6 @@ void BatchScale<T>::scale_data() {
 
 template <Scalar T>
 bool BatchScale<T>::scale_operator(int tries) {
-  // Norms whose squares are out of range are 0 or infinite, and tell only on which side they lie.
-  constexpr int far = sizeof(Real<T>) == 4 ? 60 : 600, farthest = 2 * far;
   const bool adds_D2_to_A = batch_.solve.method.traits().test == ToleranceTest::residual;
   double norm = 0;
   bool has_data = false;
@@ -38,15 +36,7 @@ bool BatchScale<T>::scale_operator(int tries) {
                                                            : column.operator_norm);
   }
   const int before = batch_.operator_power();
-  if ((!has_data && norm == 0) || std::abs(before) >= farthest) return false;
-  int change = 0;
-  if (norm == 0) {
-    change = tries == 0 ? far : -before;  // no part of the data is in the range of A, whatever its size
-  } else if (!std::isfinite(norm)) {
-    change = -far;
-  } else if (std::abs(std::ilogb(norm)) > unscaled_powers<T>) {
-    change = -std::ilogb(norm) / 2 * 2;
-  }
+  const int change = has_data || norm > 0 ? change_of_power<T>(norm, before, tries) : 0;
   if (change == 0) return false;
   std::vector<ColumnScale> scales;
   for (const ColumnState& column : batch_.verdicts.all()) {

@@ -6,12 +6,20 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "io/npy_files.hpp"
 #include "support/disagreements.hpp"
 #include "support/filtered_solutions.hpp"
 #include "support/grids.hpp"
 #include "support/metered_backend.hpp"
 #include "support/solution_checks.hpp"
+
+#include "dist/column_powers.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -248,6 +256,167 @@ TEMPLATE_TEST_CASE("Data of any size, and data that are no numbers, get the verd
         CHECK(is_solved(report.columns[j].reason) == is_solved(expected.columns[j].reason));
         CHECK((report.columns[j].reason == StopReason::non_finite) ==
               (expected.columns[j].reason == StopReason::non_finite));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE(
+    "A and B at any scale have the same space, curves, choices and solutions, times powers of two", "", float,
+    double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const bool is_single = sizeof(Real<T>) == 4;
+  const int far = is_single ? 100 : 664;  // elements of 1e30, or of 1e200
+  const Index m = 45, n = 23, columns = 6;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
+  const Element<T> b = right_hand_sides<T>();
+  const std::vector<double> damps{1, 0.03, 0.3, 0.1};
+  const double norm = 2;
+  const ScratchFolder folder;
+  struct Found {
+    std::vector<double> numbers;  // as they would be with p = q = 0
+    std::vector<std::optional<Index>> chosen;
+    std::vector<T> X, others;
+    Index dimension;
+  };
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    const auto find = [&](int p, int q) {
+      const auto times = [](T value, int power) {
+        return value * T(static_cast<Real<T>>(std::ldexp(1.0, power)));
+      };
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n,
+                                                 [&](Index i, Index j) { return times(matrix(i, j), p); });
+      const DistMatrix<T> B =
+          filled<T>(A->range(), columns, [&](Index i, Index j) { return times(b(i, j), q); });
+      DistMatrix<T> X(grid, A->domain().layout(columns));
+      SpaceOptions options{.damps = damps, .tolerance = is_single ? 1e-4 : 1e-10, .has_probe = true};
+      for (double& damp : options.damps) damp = std::ldexp(damp, p);
+      SolutionSpace<T> space(A, B, options);
+      Found found{{}, {}, {}, {}, space.dimension()};
+      const auto take_curves = [&](const SolutionSpace<T>& of, DampingRule rule) {
+        for (const DampingCurve& curve :
+             of.curves(rule, std::ldexp(8.0, q), {.frobenius_norm = std::ldexp(norm, p)})) {
+          found.chosen.push_back(curve.chosen);
+          for (const CurvePoint& point : curve.points) {
+            found.numbers.insert(found.numbers.end(),
+                                 {std::ldexp(point.x_norm, p - q), std::ldexp(point.residual_norm, -q),
+                                  static_cast<double>(point.reason)});
+            if (!std::isnan(point.error_bound)) found.numbers.push_back(std::ldexp(point.error_bound, p - q));
+          }
+        }
+      };
+      const auto solution = [&](const SolveReport& report) {
+        for (const ColumnReport& column : report.columns) CHECK(is_solved(column.reason));
+        multiply_by_powers(X, std::vector<int>(static_cast<std::size_t>(columns), p - q));
+        return everywhere(X);
+      };
+      for (const DampingRule rule : {DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv})
+        take_curves(space, rule);
+      const SolveOptions solving{
+          .max_iterations = 500, .tolerance = options.tolerance, .damp = options.damps[3]};
+      found.X = solution(space.solve(B, X, solving));
+      found.others = solution(space.solve_others(B, X, solving));
+      const std::string directory =
+          folder.file(describe(*grid) + std::to_string(p) + "," + std::to_string(q));
+      space.save(directory);
+      take_curves(SolutionSpace<T>(A, directory), DampingRule::gcv);
+      // What is left is solved, and goes on growing from files.
+      options.max_dimension = columns + 2;
+      options.checkpoint.directory = directory + "-small";
+      SolutionSpace<T> small(A, B, options);
+      for (const ColumnReport& column : small.solve_rest(B, {.max_iterations = 500}).columns)
+        CHECK(is_solved(column.reason));
+      take_curves(small, DampingRule::gcv);
+      options.max_dimension = 0;
+      options.checkpoint = {.restart = options.checkpoint.directory};
+      take_curves(SolutionSpace<T>(A, B, options), DampingRule::lcurve);
+      return found;
+    };
+    const Found plain = find(0, 0);
+    CHECK(plain.dimension > columns);
+    for (const auto& [p, q] : std::vector<std::pair<int, int>>{
+             {far, 0}, {-far, 0}, {far, far}, {-far, -far}, {0, far}, {10, is_single ? -80 : -far}}) {
+      CAPTURE(describe(*grid), p, q);
+      const Found found = find(p, q);
+      CHECK(found.dimension == plain.dimension);
+      CHECK((found.chosen == plain.chosen));
+      CHECK((found.numbers == plain.numbers));
+      CHECK((found.X == plain.X));
+      CHECK((found.others == plain.others));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Where D hides A, x is Aᴴb/D²", "", float, double, std::complex<float>,
+                   std::complex<double>) {
+  using T = TestType;
+  const Index m = 20, n = 12;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 10));
+  const Element<T> random = random_elements<T>(5);
+  const bool is_single = sizeof(Real<T>) == 4;
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    for (const double ratio : is_single ? std::vector{1e9, 1e20} : std::vector{1e17, 1e100, 1e140}) {
+      CAPTURE(describe(*grid), ratio);
+      const auto root = static_cast<Real<T>>(std::sqrt(ratio));
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n,
+                                                 [&](Index i, Index j) { return matrix(i, j) / root; });
+      const DistMatrix<T> B =
+          filled<T>(A->range(), 1, [&](Index i, Index j) { return random(i, j) * root * root * root; });
+      DistMatrix<T> X(grid, A->domain().layout(1)), expected(grid, A->domain().layout(1));
+      A->apply_adjoint(T(1) / root, B, T(0), expected);
+      expected *= 1 / static_cast<double>(root);
+      const SolutionSpace<T> space(A, B, {.damps = {static_cast<double>(root)}});
+      const CurvePoint point = space.curves()[0].points[0];
+      CHECK(point.reason == StopReason::converged);
+      CHECK(point.x_norm == Approx(column_norms(expected)[0]).epsilon(1e-5));
+      CHECK(
+          space.solve(B, X, {.max_iterations = 0, .damp = static_cast<double>(root)}).columns[0].iterations ==
+          0);
+      update(axpy(-1, expected, X));
+      CHECK(column_norms(X)[0] <= 1e-5 * column_norms(expected)[0]);
+    }
+  }
+}
+
+TEST_CASE("A column with NaN is called so by its curve, and harms no other") {
+  using T = double;
+  const Index m = 20, n = 12;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 10));
+  const Element<T> random = random_elements<T>(5);
+  for (const GridPtr& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+    for (const Index others : {0, 2}) {
+      const auto data = [&](bool has_nan) {
+        return filled<T>(A->range(), others + 1, [&](Index i, Index j) {
+          return has_nan && j == 0 && i == 3 ? std::numeric_limits<T>::quiet_NaN() : random(i, j);
+        });
+      };
+      const SpaceOptions options{.damps = {1, 0.1}};
+      const DistMatrix<T> B = data(true);
+      SolutionSpace<T> space(A, B, options);
+      CHECK((space.end() == SpaceEnd::converged || space.end() == SpaceEnd::complete));
+      CHECK(space.solve_rest(B, {}).columns.empty());
+      DistMatrix<T> X(grid, A->domain().layout(others + 1));
+      const SolveReport report = space.solve(B, X, {.damp = 0.1});
+      const std::vector<T> whole = everywhere(X);
+      const std::vector<DampingCurve> curves =
+          space.curves(DampingRule::discrepancy, 100, {.frobenius_norm = 10});
+      for (Index j = 0; j <= others; ++j) {
+        const auto place = static_cast<std::size_t>(j);
+        CAPTURE(others, j);
+        CHECK((report.columns[place].reason == StopReason::non_finite) == (j == 0));
+        CHECK(std::isnan(whole[place * static_cast<std::size_t>(n)]) == (j == 0));
+        CHECK(curves[place].chosen.has_value() == (j > 0));
+        for (const CurvePoint& point : curves[place].points) {
+          CHECK(point.reason == (j == 0 ? StopReason::non_finite : StopReason::converged));
+          CHECK(std::isnan(point.x_norm) == (j == 0));
+          CHECK(std::isnan(point.residual_norm) == (j == 0));
+          CHECK(std::isnan(point.error_bound) == (j == 0));
+        }
       }
     }
   }
