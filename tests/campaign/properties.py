@@ -298,13 +298,27 @@ def definite_solution(A, b, D):
     return x
 
 
+def scaled_down(problem):
+    """A before it was multiplied by its power of two."""
+    p = -problem.case["scale_A"]
+    return np.ldexp(wide(problem.A).real, p) + (1j * np.ldexp(wide(problem.A).imag, p) if np.iscomplexobj(problem.A) else 0)
+
+
+def error_of(A, b, D, power, x, solution_of=solution):
+    """The solution for A times this power of two, and how far x is from it."""
+    b = wide(b)
+    size = max(norms(b[:, None])[0], np.longdouble(np.finfo(float).tiny))
+    # b is brought near to 1, so that double precision has it.
+    x_star = solution_of(A, b / size, D) * np.ldexp(size, -power)
+    return x_star, norms((wide(x) - x_star)[:, None])[0]
+
+
 def errors(problem, X, report):
     """No error is above its bound, where the problem has one solution that can be computed. Returns the number of these columns."""
     case, bounds, compared = problem.case, report["error_bounds"], 0
     if bounds is None:
         return 0
-    p = case["scale_A"]
-    A = np.ldexp(wide(problem.A).real, -p) + (1j * np.ldexp(wide(problem.A).imag, -p) if np.iscomplexobj(problem.A) else 0)
+    p, A = case["scale_A"], scaled_down(problem)
     sigma = float(np.ldexp(sigma_min(problem), -p))
     for j, reason in enumerate(report["reasons"]):
         is_definite = case["solver"] in HERMITIAN
@@ -314,12 +328,7 @@ def errors(problem, X, report):
             continue
         if (D**2 + sigma if is_definite else np.hypot(D, sigma)) < 1e-8 * (problem.norm_plain or 1):
             continue
-        x = wide(X)[:, j]
-        b = wide(problem.B)[:, j]
-        size = max(norms(b[:, None])[0], np.longdouble(np.finfo(float).tiny))
-        # b is brought near to 1, so that double precision has it.
-        x_star = (definite_solution if is_definite else solution)(A, b / size, D) * np.ldexp(size, -p)
-        error = norms((x - x_star)[:, None])[0]
+        _, error = error_of(A, problem.B[:, j], D, p, X[:, j], definite_solution if is_definite else solution)
         tiny = np.longdouble(np.finfo(problem.A.dtype).tiny) * np.sqrt(np.longdouble(max(case["cols"], 1)))
         require(error <= np.longdouble(bounds[j]) * (1 + 1e-12) + tiny, f"errors, {case['solver']}", "column", j, "is", reason, "and off by", error, "where at most",
                 bounds[j], "was said")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One space for several right-hand sides and dampings: its solutions are solved, and its curves are those of the solutions. Or the
-space is that of every other right-hand side, and solves them all."""
+"""One space for several right-hand sides and dampings, at every scale: its solutions are solved, its curves are those of the
+solutions, no error is above its bound, and its files are the same space, for no other A. Or the space is that of every other
+right-hand side, and solves them all. A column with NaN, which others do not notice, may be among them."""
 import numpy as np
 
 import properties
@@ -12,11 +13,22 @@ from solve_area import answer, request_of
 def check(case, workers):
     problem = Problem(case)
     damps = sorted({*problem.D, *(float(np.ldexp(D, case["scale_A"])) for D in case["more"])}) or [0.0]
-    request = {**request_of(problem), "damps": damps, "least": min(problem.T, default=1e-4), "limit": case["limit"], "others": case["others"]}
+    request = {**request_of(problem), "damps": damps, "least": min(problem.T, default=1e-4), "limit": case["limit"], "others": case["others"],
+               "saved": case["saved"]}
     request["options"]["damp"] = problem.D
+    place = with_nan(problem, request) if case["nan"] else None
     value, facts = answer(workers, request, "space")
     require(value is not None, "space, refused without need", facts)
     X, report = value
+    seen = np.arange(request["B"].shape[1])[:: 2 if case["others"] else 1]
+    if place is not None:
+        X, report = without_nan(place, seen, X, report, facts)
+    if case["saved"] == "other rows":
+        A = problem.A
+        differs = abs(A - A[::-1]).max(initial=0) > 1e-2 * abs(A).max(initial=0)
+        require(facts["saved"] == "refused" or not differs, "space, another matrix", "of rows in another order is", facts["saved"])
+    elif case["saved"]:
+        require(facts["saved"] == "same", "space, saved", case["saved"], "it gives other curves")
     properties.complete(problem, X, report)
     properties.finite(problem, X, report)
     truth = properties.Truth(problem, X)
@@ -24,14 +36,15 @@ def check(case, workers):
     properties.true_norms(problem, truth, report)
     properties.ends(problem, truth, report)
     properties.orthogonal_data(problem, truth, report)
-    width, end = problem.B.shape[1], facts["end"]
+    width, end = request["B"].shape[1], facts["end"]
+    compared = bounds(problem, damps, [j - (place is not None and j > place) for j in seen if j != place], facts)
     most = min(problem.A.shape)
-    require(facts["dimension"] <= most and facts["products"] <= 2 * facts["dimension"] + 2 * width, "space, size", facts["dimension"],
+    require(facts["dimension"] <= most and facts["products"] <= 2 * facts["dimension"] + 5 * width, "space, size", facts["dimension"],
             facts["products"], "of", most)
     require(case["limit"] == 0 or facts["dimension"] <= case["limit"], "space, limit", facts["dimension"], case["limit"])
     if case["others"]:
         return [f"others, {reason}" for reason in report["reasons"]] or [end]
-    require(len(facts["curves"]) == width, "space, curves", facts["curves"])
+    require(len(facts["curves"]) == problem.B.shape[1], "space, curves", facts["curves"])
     for j, curve in enumerate(facts["curves"]):
         at = int(np.flatnonzero(curve["damps"] == problem.D[j])[0])
         # What rounding hides, the small problems do not see.
@@ -43,4 +56,58 @@ def check(case, workers):
         for name, true in (("residual_norms", truth.r[j]), ("x_norms", truth.x[j])):
             error = 100 * (truth.r_error[j] if name == "residual_norms" else truth.x[j] * truth.unit)
             require(abs(np.longdouble(curve[name][at]) - true) <= error + 1e-10 * true, f"space, {name}", "column", j, curve[name][at], "is", true)
-    return [f"{end}, {reason}" for reason in report["reasons"]] or [end]
+    return [f"{end}, {reason}" for reason in report["reasons"]] + ["bounds compared"] * compared or [end]
+
+
+def with_nan(problem, request):
+    """Puts a column with NaN among those of the request. Returns its place."""
+    B, options = request["B"], request["options"]
+    if not B.shape[0]:
+        return None
+    place = problem.case["rows"] % (B.shape[1] + 1)
+    bad = np.where(np.arange(B.shape[0]) == 0, np.nan, 1).astype(B.dtype)
+    request["B"] = np.asfortranarray(np.insert(B, place, bad, axis=1))
+    options["damp"] = np.insert(problem.D, place, request["damps"][0]).tolist()
+    if problem.tolerance_varies:
+        options["tolerance"] = np.insert(problem.T, place, 1e-4).tolist()
+    return place
+
+
+def without_nan(place, seen, X, report, facts):
+    """The answer without the column with NaN, which is called so by everything."""
+    require(report["reasons"][place] == "non_finite" and np.isnan(X[:, place]).all(), "space, NaN", report["reasons"][place], X[:, place])
+    if place in seen:
+        at = int(np.flatnonzero(seen == place)[0])
+        curve = facts["curves"].pop(at)
+        require(set(curve["reasons"]) == {"non_finite"} and np.isnan(curve["x_norms"]).all(), "space, NaN", "the curve is", curve)
+        facts["in_space"] = [np.delete(x, at, axis=1) for x in facts["in_space"]]
+    kept = np.arange(X.shape[1]) != place
+    short = {name: [value for value, keep in zip(values, kept) if keep] for name, values in report.items()
+             if isinstance(values, (list, np.ndarray)) and len(values) == len(kept)}
+    report = {**report, **short}
+    report["iterations"] = max(report["column_iterations"], default=0)
+    return X[:, kept], report
+
+
+def bounds(problem, damps, columns, facts):
+    """No x in the space is further from the solution than the curve says. Returns the number of those compared."""
+    if not facts["in_space"]:
+        return 0
+    p, compared = problem.case["scale_A"], 0
+    A = properties.scaled_down(problem)
+    sigma = float(np.ldexp(properties.sigma_min(problem), -p))
+    tiny = np.longdouble(np.finfo(problem.A.dtype).tiny) * np.sqrt(np.longdouble(max(problem.case["cols"], 1)))
+    for k, damp in enumerate(damps):
+        D = float(np.ldexp(damp, -p))
+        if np.hypot(D, sigma) < 1e-8 * (problem.norm_plain or 1):
+            continue
+        for at, j in enumerate(columns):
+            bound = facts["curves"][at]["error_bounds"][k]
+            if np.isnan(bound):
+                require(not problem.B[:, j].any() or problem.norm_plain == 0, "space, no bound", "column", j)
+                continue
+            x_star, error = properties.error_of(A, problem.B[:, j], D, p, facts["in_space"][k][:, at])
+            require(error <= np.longdouble(bound) * (1 + 1e-12) + tiny, "space, bounds", "column", j, "D", damp, "is off by", error, "where at most",
+                    bound, "was said, of", properties.norms(x_star[:, None])[0], facts["curves"][at]["reasons"][k], facts["dimension"])
+            compared += 1
+    return compared

@@ -57,6 +57,14 @@ def scales(draw, name, solver):
 
 
 @st.composite
+def widest_scales(draw, name):
+    """The same for a space: up to 1e±200, in single precision 1e±30, as long as X fits the type and norms a double."""
+    largest, within, of_gradient = (664, 900, 900) if name in ("f64", "c128") else (100, 70, 200)
+    even = st.integers(-largest // 2, largest // 2).map(lambda half: 2 * half)
+    return draw(st.tuples(even, even).filter(lambda pq: abs(pq[1] - pq[0]) <= within and abs(pq[0] + pq[1]) <= of_gradient))
+
+
+@st.composite
 def ways(draw, ranks, solver, type_name="f32"):
     """How it is computed: what must not change the answer."""
     storages = ("columns", "packed", "planes") if type_name in ("f64", "c128") else ("columns", "packed")
@@ -228,7 +236,9 @@ def spaces(draw):
     case = draw(solves())
     case.update(area="space", solver="cgls", guess=None, other=None, out_is_B=False, variances=False, one_pass=False, preconditioner=0,
                 condition_limit=0, batch=0, matrix=draw(matrices(False)), limit=draw(one_of(0, 0, 0, 1, 5)), others=draw(one_in(3)),
-                more=draw(st.lists(one_of(0, 1e-3, 0.1, 1, 10), max_size=4)))
+                more=draw(st.lists(one_of(0, 1e-3, 0.1, 1, 10), max_size=4)), nan=draw(one_in(5)),
+                saved=draw(one_of(None, None, "as it is", "after the rest", "other rows")))
+    case["scale_A"], case["scale_B"] = draw(widest_scales(case["type"])) if draw(st.booleans()) else (0, 0)
     case["rows"], case["cols"] = draw(shapes(False))
     case["damp"] = draw(st.lists(one_of(0, 1e-3, 0.1, 1), min_size=len(case["rhs"]), max_size=len(case["rhs"])))
     case["error"] = 0

@@ -6,7 +6,9 @@ the grid returned the same, and what rank 0 did. Ranks that wait for the next ca
 import functools
 import multiprocessing.connection
 import pickle
+import shutil
 import sys
+import tempfile
 import time
 import traceback
 
@@ -37,7 +39,7 @@ def whole(grid, array):
 def digest(report):
     """What every rank must know alike. NaN must equal NaN."""
     return pickle.dumps({name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in report.items()
-                         if name not in ("history", "variances", "error_bounds")})
+                         if name not in ("history", "variances", "error_bounds", "in_space")})
 
 
 def matrix_operator(grid, request):
@@ -156,7 +158,7 @@ def space(request):
     """One space for all columns and dampings, and the solutions that cgls makes of it."""
     how = request["how"]
     grid = grid_of(tuple(how["grid"]), how["transport"])
-    op, _ = matrix_operator(grid, request)
+    op, matrix = matrix_operator(grid, request)
     B = gl.zeros(op.range, request["B"].shape[1], op.dtype).scatter(whole(grid, request["B"]))
     seen = B
     if request["others"]:
@@ -165,9 +167,36 @@ def space(request):
     options = dict(request["options"])
     X, report = (made.solve_others if request["others"] else made.solve)(B, options.pop("damp"), **options)
     report.pop("alarms")
-    facts = {"curves": made.curves("none"), "dimension": made.dimension, "products": made.products, "end": made.end}
+    known = {} if request["sigma_min"] is None else {"sigma_min": request["sigma_min"], "frobenius_norm": gl.frobenius_norm(matrix)}
+    facts = {"curves": made.curves("none", **known), "dimension": made.dimension, "products": made.products, "end": made.end}
+    facts["in_space"] = [made.solve(seen, damp, max_iterations=0)[0].gather() for damp in request["damps"]] if known else []
+    if request["saved"]:
+        facts["saved"] = saved_space(request, grid, op, made, seen)
     gathered = X.gather()
     return ((gathered, dict(report)), facts) if grid.is_member else None
+
+
+def saved_space(request, grid, op, made, B):
+    """What differs between the curves of a space and those of its files, or whether they are taken for A with other rows."""
+    folder = COMM.bcast(tempfile.mkdtemp() if COMM.rank == 0 else None)
+    try:
+        if request["saved"] == "after the rest":
+            made.solve_rest(B, max_iterations=20)
+        made.save(folder + "/space")
+        COMM.Barrier()
+        if request["saved"] == "other rows":
+            op, _ = matrix_operator(grid, {**request, "A": np.asfortranarray(request["A"][::-1])})
+            try:
+                gl.SolutionSpace.load(op, folder + "/space")
+            except gl.InputError:
+                return "refused"
+            return "taken"
+        same = [digest(dict(curve)) for curve in made.curves()] == [digest(dict(curve)) for curve in gl.SolutionSpace.load(op, folder + "/space").curves()]
+        return "same" if same else "different"
+    finally:
+        COMM.Barrier()
+        if COMM.rank == 0:
+            shutil.rmtree(folder)
 
 
 def spectrum(request):
