@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/io/output_folder.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "gridlops/local/backend.hpp"
 
@@ -182,6 +184,17 @@ void make_directory(Communicator& world, const std::string& directory) {
     std::error_code error;
     if (world.rank() == 0) std::filesystem::create_directories(directory, error);
     if (error) throw OutputError(fmt::format("{}: cannot make this folder: {}", directory, error.message()));
+  });
+}
+
+void claim_folder(Communicator& world, const std::string& directory, const std::string& kind,
+                  const std::vector<NamedFile>& outputs) {
+  attempt(world, [&] {
+    if (world.rank() != 0) return;
+    gridlops::claim_folder(directory, kind, [&](const std::string& name) {
+      return std::any_of(outputs.begin(), outputs.end(),
+                         [&](const NamedFile& output) { return fs::path(output.path).filename() == name; });
+    });
   });
 }
 

@@ -381,6 +381,7 @@ ExitStatus make_problem(Communicator& world, const MakeProblemArguments& argumen
     outputs.push_back({"--out", files.cols});
   }
   check_outputs(world, {}, outputs);
+  claim_folder(world, arguments.directory, "problem", outputs);
   const auto grid = make_grid(world);
   run_on_grid(world, *grid, [&] {
     with_scalar_type(type_of(arguments), [&]<Scalar T>() { make_on_grid<T>(arguments, grid, files); });

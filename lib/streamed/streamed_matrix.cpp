@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "gridlops/io/output_folder.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "io/matrix_boxes.hpp"
 #include "io/matrix_reader.hpp"
@@ -67,15 +67,17 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
   const auto products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
   if (!grid->is_member()) return make_streamed<T>(shape, {}, products);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
-  std::string of_block;
+  const std::string folder = options.tiles;
+  std::string of_block, mine;
   if (!of.empty()) {
-    std::error_code told_later;  // where a file is made there
-    std::filesystem::create_directories(options.tiles, told_later);
-    options.tiles += message("/row-", grid->my_row(), "-col-", grid->my_col());
+    mine = message("row-", grid->my_row(), "-col-", grid->my_col());
+    options.tiles += "/" + mine;
     of_block = message(of, "; rows from ", rows.begin, ", ", rows.size, ", columns from ", cols.begin, ", ",
                        cols.size);
   }
   auto block = attempt(grid->comm(), [&] {
+    if (!of.empty())
+      claim_folder(folder, "tiles", [&](const std::string& name) { return name.starts_with(mine + "."); });
     auto made =
         std::make_unique<StreamedBlock<T>>(grid->backend(), layout, rows.size, cols.size, options, of_block);
     if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);

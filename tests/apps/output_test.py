@@ -117,6 +117,28 @@ def check_different(suite):
         suite.succeeded(suite.run(*multiply("--output", name)), BAD_OUTPUT)
 
 
+def check_folders(suite):
+    """A folder may have anybody's files, but an output replaces only what GridLOps has made there."""
+    small = ["--rows", 5, "--cols", 4, "--rhs", 1]
+    mdd = ["mdd", "--nx", 7, "--ny", 5, "--samples", 32, "--nf", 5, "--iterations", 2, "--quiet"]
+    for words, foreign in ((["make-problem", *small, "--out", "own"], "X_true.npy"), ([*mdd, "--save", "own"], "inverted.npy")):
+        own = suite.folder / "own"
+        own.mkdir()
+        (own / "thesis.txt").write_text("years")
+        (own / foreign).write_text("mine")
+        before = contents(own)
+        for ranks in (None, 2):
+            run = suite.run(*words, ranks=ranks)
+            suite.succeeded(run, BAD_OUTPUT)
+            suite.check(len(run.error_lines) == 1 and f"own: {foreign} is there, which no output of this kind has made" in run.errors, run.errors)
+            suite.check(contents(own) == before, "files of", run.command, "became", sorted(contents(own)))
+        (own / foreign).unlink()
+        for _ in range(2):  # what the first one has made, the second may replace
+            suite.succeeded(suite.run(*words, ranks=2))
+        suite.check((own / foreign).exists() and (own / "thesis.txt").read_text() == "years", "own has", sorted(contents(own)))
+        shutil.rmtree(own)
+
+
 def check_modes(suite):
     """A private file stays private; one that may not be written is kept, before anything else is looked at."""
     folder = suite.folder / "modes"
@@ -217,6 +239,7 @@ def test(suite, _):
     write_files(suite.folder)
     check_same(suite)
     check_different(suite)
+    check_folders(suite)
     check_modes(suite)
     check_odd_names(suite)
     check_leftovers(suite)
