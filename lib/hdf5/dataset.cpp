@@ -11,6 +11,8 @@
 #include "gridlops/base/error.hpp"
 #include "hdf5/element_type.hpp"
 #include "hdf5/handles.hpp"
+#include "hdf5/missing_values.hpp"
+#include "hdf5/sources.hpp"
 #include "io/file.hpp"
 #include "io/hdf5.hpp"
 
@@ -90,7 +92,9 @@ class StoredDataset : public Dataset {
         file_(h5::open_file<InputError>(name.file)),
         dataset_(open_object(file_, name)),
         properties_(h5::owned<InputError>(H5Dget_create_plist(dataset_.id()), H5Pclose, name.text,
-                                          ": cannot read how it is stored")) {
+                                          ": cannot read how it is stored")),
+        sources_(dataset_.id(), properties_.id(), name.text),
+        missing_(dataset_.id(), name.text) {
     check_matlab();
     const Handle stored = h5::owned<InputError>(H5Dget_type(dataset_.id()), H5Tclose, name.text,
                                                 ": cannot read its element type");
@@ -101,7 +105,7 @@ class StoredDataset : public Dataset {
     set_shape();
     check_storage(stored);
     is_native_ = H5Tequal(stored.id(), in_memory_.id()) > 0;
-    header_.data_offset = is_native_ ? plain_offset() : -1;
+    header_.data_offset = is_native_ && missing_.is_empty() ? plain_offset() : -1;
     if (H5Pget_layout(properties_.id()) == H5D_CHUNKED) set_chunks();
   }
 
@@ -109,9 +113,14 @@ class StoredDataset : public Dataset {
     const h5::Silence silence;
     const Handle in_file = select(box), in_memory = memory_space(box, stride);
     const AtWork at_work;
+    sources_.require_complete(in_file.id());
     h5::checked<InputError>(
         H5Dread(dataset_.id(), in_memory_.id(), in_memory.id(), in_file.id(), H5P_DEFAULT, to), name_.text,
         ": cannot read elements of this array of ", shape_text(header_.sizes));
+    if (missing_.is_empty()) return;
+    with_scalar_type(header_.type, [&]<Scalar T>() {
+      require_none_missing(box, reinterpret_cast<const Real<T>*>(to), is_complex<T> ? 2 : 1, stride);
+    });
   }
 
   std::vector<Index> chunk_offsets() const override {
@@ -158,6 +167,7 @@ class StoredDataset : public Dataset {
       require<UsageError>(is_plain, name_.text, ": ", found, "; that cannot be read in place");
     };
     require_plain(is_native_, "has elements of another format than this processor's");
+    require_plain(missing_.is_empty(), "has attributes that say which elements are missing");
     require_plain(name_.slices.empty(), "is a part of a dataset");
     require_plain(!is_matlab_, "is of MATLAB, with its columns one after the other");
     require_plain(H5Pget_layout(properties_.id()) == H5D_CHUNKED,
@@ -300,6 +310,29 @@ class StoredDataset : public Dataset {
     }
   }
 
+  /// Throws InputError if an element of a box that was read stands for none. parts: numbers of an element.
+  template <class R>
+  void require_none_missing(const Box& box, const R* numbers, Index parts, Index stride) const {
+    const std::vector<Range> dimensions = turned(std::vector<Range>(box.begin(), box.end()));
+    const Index length = dimensions.back().size;
+    Index lines = 1;
+    for (std::size_t d = 0; d + 1 < dimensions.size(); ++d) lines *= dimensions[d].size;
+    for (Index line = 0; line < lines; ++line) {
+      const R* const begin = numbers + line * stride * parts;
+      const Index found = missing_.find(begin, length * parts);
+      if (found == length * parts) continue;
+      std::vector<Index> place(dimensions.size());
+      place.back() = dimensions.back().begin + found / parts;
+      for (Index d = std::ssize(place) - 2, left = line; d >= 0; left /= dimensions[at(d)].size, --d)
+        place[at(d)] = dimensions[at(d)].begin + left % dimensions[at(d)].size;
+      std::string indices;
+      for (const Index index : turned(place)) indices += message(indices.empty() ? "" : ", ", index);
+      throw InputError(message(name_.text, ": the element at (", indices, ") is missing: it is ",
+                               begin[found], ", and of its attributes ", missing_.text(),
+                               "; leave such rows or columns out, or write numbers for them"));
+    }
+  }
+
   Handle select(const Box& box) const {
     std::vector<hsize_t> begin, count, step;
     std::size_t dimension = 0;
@@ -341,6 +374,8 @@ class StoredDataset : public Dataset {
 
   const ArrayName name_;
   const Handle file_, dataset_, properties_;
+  const h5::Sources sources_;
+  const h5::MissingValues missing_;
   Handle in_memory_;
   bool is_matlab_ = false, is_native_ = false;
   std::vector<Index> sizes_;    // in the file

@@ -9,6 +9,7 @@
 #include "gridlops/base/error.hpp"
 #include "hdf5/element_type.hpp"
 #include "hdf5/handles.hpp"
+#include "hdf5/missing_values.hpp"
 #include "hdf5/output_driver.hpp"
 #include "io/hdf5.hpp"
 
@@ -51,9 +52,10 @@ bool is_replaced(const Handle& file, const ArrayName& name) {
 /// Whether an attribute says how a dataset is stored, or how it belongs to others: the words of MATLAB,
 /// netCDF and dimension scales.
 bool is_of_storage(std::string_view name) {
-  for (const std::string_view word : {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_FillValue"})
+  for (const std::string_view word : {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"})
     if (name == word) return true;
-  return name.starts_with("MATLAB_") || name.starts_with("_Netcdf4") || name.starts_with("_nc3");
+  return h5::is_of_packing(std::string(name)) || name.starts_with("MATLAB_") ||
+         name.starts_with("_Netcdf4") || name.starts_with("_nc3");
 }
 
 std::string name_of(const Handle& attribute) {

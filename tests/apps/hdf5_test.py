@@ -204,6 +204,97 @@ def check_refused(suite):
     suite.check(not (suite.folder / "new.h5").exists(), "an output of a refused run")
 
 
+def check_sources(suite):
+    """Elements in other files are read if they are there. Where HDF5 would read fill values, or files of another folder, it is an error."""
+    A, elsewhere = np.arange(40.0 * 6).reshape(40, 6), suite.folder / "elsewhere"
+    np.save(suite.folder / "I.npy", np.eye(6))
+    elsewhere.mkdir()
+    for part in (0, 1):
+        with h5py.File(suite.folder / f"part{part}.h5", "w") as file:
+            file["S"] = A[20 * part:20 * part + 20]
+    with h5py.File(suite.folder / "all.h5", "w") as file:
+        rows, columns = (h5py.VirtualLayout((40, 6), "f8") for _ in range(2))
+        for part in (0, 1):
+            rows[20 * part:20 * part + 20] = h5py.VirtualSource(f"part{part}.h5", "S", (20, 6))
+            columns[20 * part:20 * part + 20, 1:] = h5py.VirtualSource(f"part{part}.h5", "S", (20, 6))[:, 1:]
+        columns[:, 0] = h5py.VirtualSource(".", "rows", (40, 6))[:, 0]  # virtual itself
+        file.create_virtual_dataset("rows", rows, fillvalue=-1)
+        file.create_virtual_dataset("columns", columns, fillvalue=-1)
+        for name, source in (("circle", "."), ("by name", "all.h5")):
+            layout = h5py.VirtualLayout((40, 6), "f8")
+            layout[:] = h5py.VirtualSource(source, name if source == "." else "rows", (40, 6))
+            file.create_virtual_dataset(name, layout)
+        space = h5py.h5s.create_simple((0, 6), (h5py.h5s.UNLIMITED, 6))
+        space.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (20, 6), (20, 6))
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_virtual(space, b"part%b.h5", b"S", h5py.h5s.create_simple((20, 6)))
+        h5py.h5d.create(file.id, b"counted", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((0, 6), (h5py.h5s.UNLIMITED, 6)), made)
+        file.create_dataset("beside", A.shape, "<f8", external=[("beside.raw", 0, A.nbytes)])
+    A.tofile(suite.folder / "beside.raw")
+    shutil.copy(suite.folder / "all.h5", elsewhere)
+
+    def found(name, ranks=None):
+        suite.succeeded(suite.run(*multiply(name), ranks=ranks))
+        suite.check(np.array_equal(np.load(suite.folder / "Y.npy"), A), name, "is read otherwise than by h5py")
+    for ranks in (None, 3):
+        for name in ("rows", "columns", "beside"):
+            found(f"all.h5:/{name}", ranks)
+    away = multiply("elsewhere/all.h5:/beside")
+    refused(suite, away, BAD_INPUT, "has elements in the file beside.raw, which is not there, or not in the folder of elsewhere/all.h5", ranks=2)
+    suite.succeeded(suite.run(*away, environment={"HDF5_EXTFILE_PREFIX": "${ORIGIN}"}), BAD_INPUT)  # it is not there
+    suite.succeeded(suite.run(*away, environment={"HDF5_EXTFILE_PREFIX": str(suite.folder)}))
+    suite.check(np.array_equal(np.load(suite.folder / "Y.npy"), A), "storage where the variable says")
+    refused(suite, multiply("all.h5:/circle"), BAD_INPUT, "by more than 16 others, one the source of the other")
+    refused(suite, multiply("all.h5:/by name"), BAD_INPUT, "which is the file that has it; there its name must be '.'")
+    refused(suite, multiply("all.h5:/counted"), BAD_INPUT, "sources whose number or length is not fixed, such as part%b.h5:S")
+    (suite.folder / "beside.raw").write_bytes(A.tobytes()[:-8])
+    refused(suite, multiply("all.h5:/beside"), BAD_INPUT, "has 1920 bytes of elements in the file beside.raw from byte 0 on, of which 1912 are there")
+    found("elsewhere/all.h5:/rows", 2)  # the working directory has the parts
+    with h5py.File(suite.folder / "part1.h5", "w") as file:
+        file["S"] = A[20:39]
+    for name in ("rows", "columns"):
+        refused(suite, multiply(f"all.h5:/{name}"), BAD_INPUT, "gets elements from part1.h5:S, which has not so many now", ranks=(None, 2)[name == "rows"])
+    (suite.folder / "part1.h5").unlink()
+    for name in ("all.h5:/rows", "all.h5:/columns", "elsewhere/all.h5:/rows"):
+        refused(suite, multiply(name), BAD_INPUT, "gets elements from part1.h5:S, of which there is no such file", "fill values would be read", ranks=2)
+    np.save(suite.folder / "I.npy", np.eye(6))
+    suite.succeeded(suite.run(*multiply("all.h5:/rows@0:20")))  # of parts that are there
+    suite.check(np.array_equal(np.load(suite.folder / "Y.npy"), A[:20]), "a part")
+    with h5py.File(suite.folder / "part1.h5", "w") as file:
+        file["other"] = A[20:]
+    refused(suite, multiply("all.h5:/rows"), BAD_INPUT, "of which there is no such dataset in ./part1.h5")
+
+
+def check_packing(suite):
+    """Numbers that netCDF's attributes make others, or none, are refused; an output does not inherit the attributes."""
+    A = np.arange(30.0).reshape(5, 6)
+    np.save(suite.folder / "I.npy", np.eye(6))
+    np.save(suite.folder / "E.npy", np.eye(5))
+    facts = {"scale": {"scale_factor": 0.5}, "offset": {"add_offset": np.float32(3)}, "unsigned": {"_Unsigned": "true"},
+             "fill": {"_FillValue": 8.0}, "holes": {"missing_value": np.array([-1.0, 29.0])}, "range": {"valid_range": np.array([0, 20])},
+             "least": {"valid_min": np.float32(0.5)}, "text": {"missing_value": "none"}, "one": {"valid_range": 3.0},
+             "plain": {"scale_factor": 1.0, "add_offset": 0, "_FillValue": np.nan, "missing_value": -999.0, "valid_min": 0, "valid_max": 29.0,
+                       "actual_range": np.array([0, 29]), "units": "m"}}
+    with h5py.File(suite.folder / "N.h5", "w") as file:
+        for name, attributes in facts.items():
+            file.create_dataset(name, data=A, chunks=(3, 4) if name == "holes" else None).attrs.update(attributes)
+        file.create_dataset("single", data=A.astype("f4") / 10).attrs.update({"_FillValue": 0.1, "valid_max": 2.9})
+        file.create_dataset("complex", data=A + 1j).attrs["_FillValue"] = 8.0
+    for number, (name, mention) in enumerate({
+            "scale": "its attribute scale_factor is 0.5", "offset": "its attribute add_offset is 3", "unsigned": "has an attribute _Unsigned",
+            "fill": "the element at (1, 2) is missing: it is 8, and of its attributes _FillValue is 8", "holes": "the element at (4, 5) is missing",
+            "range": "the element at (3, 3) is missing: it is 21", "least": "the element at (0, 0) is missing: it is 0, and of its attributes valid_min",
+            "text": "has an attribute missing_value that is no number", "one": "has an attribute valid_range of 1 numbers",
+            "single": "the element at (0, 1) is missing", "complex": "the element at (1, 2) is missing"}.items()):
+        refused(suite, multiply(f"N.h5:/{name}"), BAD_INPUT, f"N.h5:/{name}: ", mention, ranks=2 if number % 3 == 0 else None)
+    suite.succeeded(suite.run(*multiply("N.h5:/plain")))
+    suite.check(np.array_equal(np.load(suite.folder / "Y.npy"), A), "plain numbers with attributes", np.load(suite.folder / "Y.npy"))
+    suite.succeeded(suite.run(*multiply("N.h5:/fill@2:", given="I.npy")))  # of which nothing is missing
+    suite.succeeded(suite.run(*multiply("E.npy", "R.h5:/Y", "N.h5:/plain")))
+    with h5py.File(suite.folder / "R.h5", "r") as file:
+        suite.check(list(file["Y"].attrs) == ["units"], "an output has the attributes", dict(file["Y"].attrs))
+
+
 def check_outputs(suite):
     """What would be lost is refused, before anything is computed; what is beside it is kept."""
     write_odd(suite.folder)
@@ -277,6 +368,8 @@ def test(suite, full):
     check_same(suite, rng)
     check_variants(suite, rng)
     check_refused(suite)
+    check_sources(suite)
+    check_packing(suite)
     check_outputs(suite)
     check_damage(suite, full)
 
