@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gridlops/base/version.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {
@@ -17,6 +18,22 @@ std::string mpi_library() {
   return {text, static_cast<std::size_t>(length)};
 }
 
+/// The error of the library that Python code has raised; null if it has raised another one.
+std::exception_ptr as_ours(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const py::error_already_set& raised) {
+    const py::gil_scoped_acquire lock;
+    const py::object errors = py::module_::import("gridlops.errors");
+    if (!raised.matches(errors.attr("Error"))) return nullptr;
+    const auto status = static_cast<ExitStatus>(py::cast<int>(raised.value().attr("status")));
+    for (const ErrorType& type : error_types())
+      if (raised.matches(errors.attr(type.name))) return type.make(status, py::str(raised.value()), -1);
+  } catch (...) {
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 /// The classes of gridlops/errors.py have the names and the exit statuses of this list.
@@ -24,6 +41,7 @@ void bind_errors(py::module_& native) {
   py::dict statuses;
   for (const ErrorType& type : error_types()) statuses[type.name] = static_cast<int>(type.status);
   native.attr("error_statuses") = statuses;
+  set_types_of_others(as_ours);
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       std::rethrow_exception(thrown);

@@ -105,6 +105,46 @@ def test_zarr(folder):
             assert whole_array is None or (whole_array.ravel() == whole("float32", 3, 60, nrhs).ravel()).all()
 
 
+class Variable(Recorder):
+    """Like those of netCDF4, h5py and zarr: it gives what `of` makes of a part, and has attributes."""
+
+    def __init__(self, array, of=lambda part: part, **attributes):
+        super().__init__(array)
+        self.of, self.attrs = of, attributes
+
+    def __getitem__(self, box):
+        return self.of(super().__getitem__(box))
+
+
+def test_errors_of_the_library_keep_their_types():
+    grid = gl.Grid()
+    space = gl.Space.array(grid, (40,))
+
+    class Stopped(gl.InputError):
+        """One of a user's."""
+
+    for kind, found in ((gl.InputError, gl.InputError), (gl.UsageError, gl.UsageError), (gl.ShapeError, gl.ShapeError), (gl.OutputError, gl.OutputError),
+                        (Stopped, gl.InputError), (gl.Error, gl.Error)):
+        for everywhere in (True, False):
+            def refuse(part, kind=kind, everywhere=everywhere):
+                if everywhere or COMM.rank == COMM.size - 1:
+                    raise kind("a disk is gone")
+                return part
+
+            with pytest.raises(found) as caught:
+                gl.io.read_array(space, Variable(np.zeros((40, 6)), refuse))
+            assert caught.value.status == kind.status and "a disk is gone" in str(caught.value) and "At:" not in str(caught.value)
+            assert (type(caught.value) is gl.Error) == (kind is gl.Error)
+    # So it is in what solvers call.
+    A = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(8, 5)).fill(lambda i, j: np.cos(i + 2.0 * j) + 3 * (i == j)))
+
+    def call(_):
+        if COMM.rank == COMM.size - 1:
+            raise gl.InputError("no such file")
+    with pytest.raises(gl.InputError, match="no such file"):
+        gl.cgls(A, gl.zeros(A.range, 1).fill(lambda i, j: i + 1.0), callback=call)
+
+
 def test_what_is_wrong_on_one_rank_is_raised_on_all(folder):
     grid = gl.Grid()
     space = gl.Space.array(grid, (4, 3))

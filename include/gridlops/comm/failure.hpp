@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -72,5 +73,10 @@ requires(!std::is_void_v<std::invoke_result_t<Action&>>) auto attempt(Communicat
   attempt(comm, std::function<void()>([&] { result.emplace(action()); }));
   return std::move(*result);
 }
+
+/// Says what an exception that the library does not know is among its own: one of Python's, for instance.
+/// as_ours returns an exception of one of the types of error.hpp, or null. Ranks tell each other of the
+/// exception as of that. It may be called on any thread.
+GRIDLOPS_EXPORT void set_types_of_others(std::exception_ptr (*as_ours)(const std::exception_ptr&));
 
 }  // namespace gridlops

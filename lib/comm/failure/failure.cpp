@@ -47,6 +47,7 @@ namespace {
 thread_local FailureScope* current = nullptr;              // the outermost scope of this thread
 thread_local const std::exception_ptr* telling = nullptr;  // the failure that this rank is telling the others
 bool out_of_step = false;
+std::exception_ptr (*type_of_others)(const std::exception_ptr&) = nullptr;
 
 /// The text of an exception; empty if there is none.
 std::string text_of(const std::exception_ptr& failure) {
@@ -161,7 +162,12 @@ SentFailure::SentFailure(const std::exception_ptr& failure) {
   } catch (const std::bad_alloc& error) {
     set(OutOfMemory(message("not enough memory (", error.what(), ")")));
   } catch (...) {
-    set(Error(ExitStatus::internal, text_of(failure)));
+    const std::exception_ptr ours = type_of_others == nullptr ? nullptr : type_of_others(failure);
+    if (ours != nullptr) {
+      *this = SentFailure(ours);
+    } else {
+      set(Error(ExitStatus::internal, text_of(failure)));
+    }
   }
 }
 
@@ -177,6 +183,10 @@ void attempt(Communicator& comm, const std::function<void()>& action) {
   std::array<std::int32_t, 1> numbers{};
   const int lowest = lowest_failed(comm, numbers, failure);
   if (lowest < comm.size()) throw_of_rank(comm, lowest, failure);
+}
+
+void set_types_of_others(std::exception_ptr (*as_ours)(const std::exception_ptr&)) {
+  type_of_others = as_ours;
 }
 
 std::string broadcast_text(Communicator& comm, const std::string& text, int root) {
