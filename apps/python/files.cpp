@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <set>
 #include <string>
 #include <vector>
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
+#include "gridlops/io/output_folder.hpp"
 #include "native.hpp"
 
 namespace gridlops::python {
@@ -60,6 +62,10 @@ void bind_type(py::module_ native) {
 
 void bind_files(py::module_& native) {
   native.def("attempt", attempt_in_python);
+  native.def("claim_folder",
+             [](const std::string& directory, const std::string& kind, const std::set<std::string>& names) {
+               claim_folder(directory, kind, [&](const std::string& name) { return names.contains(name); });
+             });
   native.def("array_header", [](Communicator& comm, const std::string& name) {
     ArrayHeader header;
     {

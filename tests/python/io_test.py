@@ -105,6 +105,50 @@ def test_zarr(folder):
             assert whole_array is None or (whole_array.ravel() == whole("float32", 3, 60, nrhs).ravel()).all()
 
 
+def test_folders_of_zarr_are_not_emptied(folder):
+    zarr = pytest.importorskip("zarr")
+    space = gl.Space.array(gl.Grid(), (12,))
+    X = gl.zeros(space, 2).fill(integers("float64", 3))
+
+    def make():
+        (folder / "results/notes").mkdir(parents=True)
+        for name in ("results/notes/n.txt", "file"):
+            (folder / name).write_text("years", encoding="utf-8")
+        zarr.open_group(str(folder / "survey"), mode="w").create_group("shots")
+        for name in ("array", "mixed", "linked"):
+            zarr.open(str(folder / name), mode="w", shape=(4, 4), chunks=(2, 2), dtype="f8")[:] = 1
+        (folder / "mixed/notes.txt").write_text("years", encoding="utf-8")
+        (folder / "linked/0").symlink_to(folder / "results")
+        (folder / "empty").mkdir()
+    on_root(make)
+    for name in ("results", "survey", "mixed", "file"):
+        before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
+        expect_error(gl.OutputError, lambda name=name: gl.io.to_zarr(X, folder / name), name)
+        assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
+        COMM.Barrier()
+    for name in ("array", "empty", "new", "array", "linked"):
+        gl.io.to_zarr(X, folder / name)
+        assert (gl.io.from_zarr(space, folder / name).local == X.local).all()
+    assert (folder / "results/notes/n.txt").read_text(encoding="utf-8") == "years"
+    expect_error(gl.InputError, lambda: gl.io.from_zarr(space, folder / "survey"), "is a group of zarr")
+    expect_error(gl.InputError, lambda: gl.io.from_zarr(space, folder / "nowhere"), "nowhere", "zarr cannot open it")
+
+
+def test_missing_chunks(folder):
+    zarr = pytest.importorskip("zarr")
+    space = gl.Space.array(gl.Grid(), (12,))
+
+    def make():
+        for name, fill in (("none", None), ("seven", 7)):
+            array = zarr.open(str(folder / name), mode="w", shape=(12, 1), chunks=(3, 1), dtype="f8", fill_value=fill, zarr_format=2) if hasattr(zarr, "create_array") \
+                else zarr.open(str(folder / name), mode="w", shape=(12, 1), chunks=(3, 1), dtype="f8", fill_value=fill)
+            array[:6] = 1
+    on_root(make)
+    expect_error(gl.InputError, lambda: gl.io.from_zarr(space, folder / "none"), "2 of the 4 chunks are missing")
+    seven = space.gather_array(gl.io.from_zarr(space, folder / "seven"))
+    assert seven is None or (seven.ravel() == [1] * 6 + [7] * 6).all()
+
+
 class Variable(Recorder):
     """Like those of netCDF4, h5py and zarr: it gives what `of` makes of a part, and has attributes."""
 
@@ -114,6 +158,30 @@ class Variable(Recorder):
 
     def __getitem__(self, box):
         return self.of(super().__getitem__(box))
+
+
+def test_missing_elements_are_no_numbers():
+    space = gl.Space.array(gl.Grid(), (12,))
+    a = whole("float32", 1, 12, 5)  # no part of which is square
+    most = a.max()
+    masked = np.ma.masked_array(np.where(a == most, np.float32(9.97e36), a), mask=a == most)
+    for source in (masked, Variable(masked)):
+        expect_error(gl.UsageError, lambda source=source: gl.io.read_array(space, source), "masked")
+    X = gl.zeros(space, 5, "float32").fill(lambda i, j: 1.0 + 0 * i + 0 * j)
+    if X.local.size:
+        block = np.ma.masked_array(np.ones(X.local.shape), mask=True)
+        for call in (lambda: X.take_local(block), lambda: X.fill(lambda i, j: block)):
+            with pytest.raises(gl.UsageError, match="are masked"):
+                call()
+        assert (X.local == 1).all()
+    expect_error(gl.ShapeError, lambda: gl.io.read_array(space, Variable(a, np.transpose)), "the part")
+    for attributes, words in (({"scale_factor": 0.5}, "scale_factor is 0.5"), ({"add_offset": np.float32(3)}, "add_offset is 3"), ({"_Unsigned": "true"}, "_Unsigned"),
+                              ({"_FillValue": most}, "stand for none"), ({"missing_value": [99, most]}, "stand for none"), ({"valid_max": most - 1}, "stand for none"),
+                              ({"valid_min": np.float64(a.min() + 1)}, "stand for none"), ({"valid_range": [-1, 1]}, "stand for none"),
+                              ({"missing_value": "none"}, "missing_value is 'none'")):
+        expect_error(gl.InputError, lambda attributes=attributes: gl.io.read_array(space, Variable(a, **attributes)), words)
+    harmless = {"scale_factor": 1.0, "add_offset": 0, "_FillValue": "AAAAAAAA+H8=", "missing_value": -999, "valid_range": np.array([-99.0, 99.0]), "units": "m"}
+    assert (gl.io.read_array(space, Variable(a, **harmless)).local == block_of(X, a)).all()
 
 
 def test_errors_of_the_library_keep_their_types():

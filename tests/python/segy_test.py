@@ -271,7 +271,12 @@ def test_import(folder, capsys, monkeypatch):
         with h5py.File(folder / "line.h5") as file:
             assert (file["traces"][...] == wanted.transpose(order)).all() and file["traces"].attrs["interval"] == 0.004
             assert (file["sources"][...] == found.sources).all() and (file["receivers"][...] == found.receivers).all()
-    assert sorted(path.name for path in folder.iterdir()) == ["arrays", "line.h5", "line.segy"]
+    (folder / "own").mkdir()
+    (folder / "own/sources.npy").write_text("mine", encoding="utf-8")
+    assert main(["import", str(folder / "line.segy"), str(folder / "own")]) == 74
+    assert "sources.npy is there, which no output of this kind has made" in capsys.readouterr().err
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in (folder / "own").iterdir()] == [("sources.npy", "mine")]
+    assert sorted(path.name for path in folder.iterdir()) == ["arrays", "line.h5", "line.segy", "own"]
 
 
 @pytest.mark.skipif(COMM.size > 1, reason="import runs on one process")

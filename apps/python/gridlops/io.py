@@ -9,14 +9,19 @@ collective over ``grid.comm``, and raises on all ranks what goes wrong on one.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
+import struct
 from typing import Any, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _native
 from .blocks import type_name
-from .errors import InputError, ShapeError
+from .errors import InputError, OutputError, ShapeError
 from .grids import Grid
 from .matrices import Matrix, functions_for
 from .segy import Survey, open_survey
@@ -43,7 +48,9 @@ def read_matrix(grid: Grid, name: str | os.PathLike[str], algorithm: str = "stat
 def read_array(space: Space, source: Any) -> Matrix:
     """A matrix in this space, of the type of the file or object. Right-hand sides are the last dimension of an array.
 
-    An object is indexed with this rank's box; every rank must pass an object with the same contents.
+    An object is indexed with this rank's box; every rank must pass an object with the same contents. Raises ShapeError if it gives
+    a part of another shape, UsageError if elements are masked, and InputError if attributes of netCDF (``scale_factor``,
+    ``_FillValue``, …) make them others or none, or if chunks of zarr are missing that have no fill value.
     """
     is_name = isinstance(source, (str, os.PathLike))
     sizes, dtype = shape_of(space.grid, source) if is_name else (tuple(source.shape), type_name(source.dtype))
@@ -55,7 +62,12 @@ def read_array(space: Space, source: Any) -> Matrix:
         def take() -> None:
             box = (*space.local_box, X.cols) if form.nrhs is not None else space.local_box
             if X.local.size:
-                X.take_local(np.asarray(source[box]).reshape(X.local.shape))
+                part = np.asanyarray(source[box])
+                wanted = tuple(each.stop - each.start for each in box)
+                if part.shape != wanted:
+                    raise ShapeError(f"the part {box} of an object with shape {tuple(source.shape)} is an array of {part.shape}, and not of {wanted}")
+                _refuse_missing(source, part)
+                X.take_local(part.reshape(X.local.shape))
 
         _native.attempt(space.grid.all_ranks, take)
     elif space.sizes:
@@ -104,7 +116,10 @@ def from_zarr(space: Space, path: str | os.PathLike[str]) -> Matrix:
 
 
 def to_zarr(X: Matrix, path: str | os.PathLike[str], chunks: Sequence[int] | None = None) -> None:
-    """Makes an array of zarr, with these chunks or those that zarr chooses, and writes a matrix as the array of its space."""
+    """Makes an array of zarr, with these chunks or those that zarr chooses, and writes a matrix as the array of its space.
+
+    The folder is missing, empty, or an array of zarr and nothing else, which is replaced; otherwise raises OutputError.
+    """
     space = X.space
     if space is None:
         raise ShapeError("this matrix was made of a layout, not in a space: gridlops.zeros(space) makes one in a space")
@@ -115,10 +130,80 @@ def to_zarr(X: Matrix, path: str | os.PathLike[str], chunks: Sequence[int] | Non
         import zarr
 
         if space.grid.comm.rank == 0:
-            zarr.open(os.fspath(path), mode="w", shape=shape, dtype=X.dtype.str, **options)
+            mode = _mode_to_make(os.fspath(path))
+            try:
+                zarr.open(os.fspath(path), mode=mode, shape=shape, dtype=X.dtype.str, **options)
+            except (OSError, ValueError) as error:
+                raise OutputError(f"{os.fspath(path)}: zarr cannot make an array there: {error}") from error
 
     _native.attempt(space.grid.all_ranks, make)
     write_array(X, _open(space.grid, path, "r+"))
+
+
+def _mode_to_make(path: str) -> str:
+    """With which mode zarr makes an array: "w" replaces one, "w-" nothing. OutputError if anything else would be lost."""
+    if not os.path.isdir(path):
+        if os.path.lexists(path):
+            raise OutputError(f"{path} exists, and is no folder of zarr: name another one, or remove it")
+        return "w-"
+    entries = [os.path.relpath(os.path.join(folder, name), path) for folder, inner, files in os.walk(path) for name in inner + files]
+    if not entries:
+        return "w-"
+    foreign = [name for name in sorted(entries) if not _OF_ZARR.fullmatch(name)]
+    if foreign or not _has_array(path):
+        raise OutputError(f"{path} holds {foreign[0] if foreign else 'no array of zarr'}, and all in it would be removed: name a folder that is missing or "
+                          "empty, or an array of zarr, which is replaced")
+    return "w"
+
+
+#: What the folder of an array has: what describes it, and chunks, of both formats.
+_OF_ZARR = re.compile(r"\.zarray|\.zattrs|zarr\.json|c|(c[/.])?\d+([/.]\d+)*")
+
+
+def _has_array(path: str) -> bool:
+    if os.path.isfile(os.path.join(path, ".zarray")):
+        return True
+    try:
+        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
+            return json.load(file)["node_type"] == "array"
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _refuse_missing(source: Any, part: npt.NDArray[Any]) -> None:
+    """InputError if numbers of an object are packed or stand for none, by its attributes of netCDF, or if chunks are missing."""
+    if getattr(source, "fill_value", 0) is None and getattr(source, "nchunks_initialized", 0) < getattr(source, "nchunks", 0):
+        raise InputError(f"{source.nchunks - source.nchunks_initialized} of the {source.nchunks} chunks are missing, and the array has no fill value: "
+                         "bring their files back, or write them")
+    attributes = getattr(source, "attrs", {})
+
+    def numbers(name: str) -> npt.NDArray[Any]:
+        given = attributes.get(name, ())
+        try:
+            # In zarr's format 3 xarray writes the bytes of a number as a text.
+            given = struct.unpack("<d", base64.b64decode(given, validate=True)) if isinstance(given, str) else given
+            return np.ravel(np.asarray(given, np.float64))
+        except (ValueError, TypeError, struct.error):
+            raise InputError(f"the attribute {name} is {given!r}, and no number, so that it is not known which elements are missing") from None
+
+    for name, neutral in (("scale_factor", 1), ("add_offset", 0)):
+        if (numbers(name) != neutral).any():
+            raise InputError(f"the object holds packed numbers: its attribute {name} is {attributes[name]}; unpack them, for example by xarray")
+    if "_Unsigned" in attributes:
+        raise InputError("the object has an attribute _Unsigned, by which its integers may be others than they seem: convert them, for example by xarray")
+    if part.dtype.kind == "c":
+        part = np.ascontiguousarray(part).view(part.real.dtype)
+    missing = np.zeros(part.shape, bool)
+    for name in ("_FillValue", "missing_value"):
+        missing |= np.isin(part, numbers(name).astype(part.dtype))
+    for name, is_wrong in (("valid_min", np.less), ("valid_max", np.greater)):
+        for bound in numbers(name):
+            missing |= is_wrong(part, part.dtype.type(bound))
+    for least, most in numbers("valid_range").reshape(-1, 2):
+        missing |= (part < part.dtype.type(least)) | (part > part.dtype.type(most))
+    if missing.any():
+        raise InputError(f"{missing.sum()} of the {missing.size} numbers of this rank's part stand for none, by attributes of netCDF such as _FillValue: leave them out, or "
+                         "write numbers for them")
 
 
 def _open(grid: Grid, path: str | os.PathLike[str], mode: str) -> Any:
@@ -127,7 +212,10 @@ def _open(grid: Grid, path: str | os.PathLike[str], mode: str) -> Any:
     def open_it() -> None:
         import zarr
 
-        array = zarr.open(os.fspath(path), mode=mode)
+        try:
+            array = zarr.open(os.fspath(path), mode=mode)
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{os.fspath(path)}: zarr cannot open it: {error!r}") from error
         if not hasattr(array, "shape"):
             raise InputError(f"{os.fspath(path)} is a group of zarr, not an array: name one of {', '.join(array)}")
         opened.append(array)

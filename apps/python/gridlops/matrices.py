@@ -120,7 +120,12 @@ class Matrix:
         return array
 
     def take_local(self, array: npt.ArrayLike) -> Matrix:
-        """This rank's block becomes a copy of an array of NumPy, wherever the block lies. Not collective."""
+        """This rank's block becomes a copy of an array of NumPy, wherever the block lies. Not collective.
+
+        Raises UsageError if elements of the array are masked.
+        """
+        array = np.asanyarray(array)
+        refuse_masked(array, "block")
         if self.grid.device == "cpu":
             self.local[...] = array
             return self
