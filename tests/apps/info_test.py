@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks `gridlops info`, --help and --version. info_test.py LAUNCH PROGRAM"""
 import os
+import sys
 
 import program
 
@@ -54,6 +55,23 @@ def check_start(suite):
     suite.succeeded(suite.run("info", environment={**no_daemon, "OMPI_MCA_orte_tmpdir_base": "/dev/null/no/folder"}))
     wanted = suite.run("info", environment={**no_daemon, "OMPI_MCA_ess_singleton_isolated": "0"})
     suite.check(wanted.status != 0, "the user's choice is not heard:", wanted.output)
+
+
+def check_launch(suite):
+    """A process that another MPI has launched, or that a rank has started with its own environment, says so, and ends."""
+    if "Open MPI v4" not in suite.run("--version").output:
+        print("not tested: launches by another MPI than Open MPI 4")
+        return
+    for rank in "01":
+        run = suite.run("info", environment={"PMI_RANK": rank, "PMI_SIZE": "3"})
+        suite.succeeded(run, 2)
+        suite.check(run.error_lines == [] if rank == "1" else "as one of 3 ranks by MPICH's mpiexec, or one like it (PMI_SIZE=3)" in run.errors, run.errors)
+    suite.succeeded(suite.run("info", environment={"PMI_RANK": "0", "PMI_SIZE": "1"}))
+    parent = [sys.executable, "-c", "import subprocess, sys; from mpi4py import MPI; sys.exit(subprocess.run(sys.argv[1:]).returncode)"]
+    run = suite.run("info", on_each_rank=parent, ranks=2)
+    suite.succeeded(run, 2)
+    suite.check("is rank 0 of a program that uses MPI" in run.errors and "MPI_Init" not in run.errors, run.errors)
+    suite.succeeded(suite.run("info", on_each_rank=["sh", "-c", '"$@"; exit $?', "sh"], ranks=2))  # whose shell does not use MPI
 
 
 def facts(run):
@@ -173,6 +191,7 @@ def test(suite, full):
     check_help(suite)
     check_version(suite)
     check_start(suite)
+    check_launch(suite)
     check_info(suite)
     if program.DEVICE != "gpu":
         check_windows(suite)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `import gridlops` says where mpi4py has no MPI, or another one. Stand-ins for mpi4py and the module in C++ say which."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ def import_with(folder, mpi4py, native):
 
 
 def uses(library):
-    return f"def Get_library_version():\n    return {library!r}\n"
+    return f"def Get_library_version():\n    return {library!r}\ndef Is_initialized():\n    return False\n"
 
 
 def has(library):
@@ -61,3 +62,12 @@ def test_the_same_mpi(folder):
     """Open MPI's text may end with zeros; the import goes on, to a module that has nothing else."""
     said = import_with(folder, uses(OPEN_MPI + "\0\0"), has(OPEN_MPI))
     assert "MPI" not in said and "_native" in said
+
+
+def test_the_launcher_of_another_mpi():
+    """Each process then is alone in a world of its own, and would do all the work."""
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_", "PMI_"))}
+    for size, fails_to_load in ((3, True), (1, False)):
+        result = subprocess.run([sys.executable, "-c", "import gridlops"], env={**alone, "PMI_RANK": "0", "PMI_SIZE": str(size)}, capture_output=True, text=True, check=False)
+        assert (result.returncode != 0) == fails_to_load, result.stderr
+        assert not fails_to_load or "ImportError: this process was started as one of 3 ranks by MPICH's mpiexec, or one like it (PMI_SIZE)" in result.stderr

@@ -34,10 +34,19 @@ _ONE_MPI = ("GridLOps and mpi4py need the same MPI. Wheels of GridLOps are for O
             "install openmpi-bin' on Debian. Wheels of mpi4py take the first MPI that they find, or MPI4PY_LIBMPI=libmpi.so.40. For "
             "another MPI build both: 'pip install --no-binary mpi4py mpi4py', and 'pip install .' in a checkout of GridLOps")
 
+import os as _os
+
 try:
     from mpi4py import MPI as _MPI
 except RuntimeError as _error:
     raise ImportError(f"mpi4py finds no MPI. {_ONE_MPI}") from _error
+
+if _MPI.Is_initialized() and _MPI.COMM_WORLD.size == 1:
+    for _size, _launcher in (("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"), ("PMI_SIZE", "MPICH's mpiexec, or one like it")):
+        if _os.environ.get(_size, "").isdecimal() and int(_os.environ[_size]) > 1:
+            raise ImportError(f"this process was started as one of {_os.environ[_size]} ranks by {_launcher} ({_size}), but the MPI of mpi4py knows of one rank "
+                              f"only, so that each process would do all the work: start it by the launcher of that MPI, {_MPI.Get_library_version().split(',')[0]!r}, "
+                              f"or unset {_size}")
 
 _libraries = [_MPI.Get_library_version().rstrip("\0 \n")]
 try:

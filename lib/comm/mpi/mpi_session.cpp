@@ -21,6 +21,7 @@
 #include "comm/failure/job_end.hpp"
 #include "comm/failure/watchdog.hpp"
 #include "comm/mpi/device_memory.hpp"
+#include "comm/mpi/launch.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_transfer.hpp"
 #include "gridlops/base/error.hpp"
@@ -147,6 +148,12 @@ void share_check_level(Communicator& comm) {
   set_check_level(static_cast<Check>(level[0]));
 }
 
+/// talks: whether this process prints the reason, which many may have.
+[[noreturn]] void end_at_start(const std::string& why, bool talks) {
+  if (talks) write_line(message("gridlops: error: ", why, "\n"));
+  std::exit(static_cast<int>(ExitStatus::usage));
+}
+
 void require_no_session() {
   require<UsageError>(session.watchdog == nullptr,
                       "a second MpiSession was made while the first one lives; pass the one of main on");
@@ -157,9 +164,15 @@ void require_no_session() {
 MpiSession::MpiSession(int* argc, char*** argv) {
   require_no_session();
   if (!mpi_is_running()) {
-    int provided = 0;
+    if (const std::string why = launched_within_a_rank(); !why.empty()) end_at_start(why, true);
+    int provided = 0, size = 0;
     MpiGroup().check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread", 0);
     owns_mpi_ = true;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (const std::string why = launched_by_another_mpi(size); !why.empty()) {
+      finalize_mpi();
+      end_at_start(why, is_launched_as_first());
+    }
   }
   begin(MPI_COMM_WORLD, owns_mpi_ ? WhenStuck::end_job : WhenStuck::throw_error);
 }
