@@ -31,6 +31,7 @@ except ImportError as missing:
 
 import change_area
 import compressed_area
+import files_area
 import program_area
 import solve_area
 import splitting_area
@@ -54,6 +55,7 @@ AREAS = {"solve": (solve_area.check, strategies.all_solves()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),
          "compressed": (compressed_area.check, strategies.compressed()),
+         "files": (files_area.check, strategies.files()),
          "change": (change_area.check, strategies.changes()),
          "program": (program_area.check, strategies.programs("cpu")),
          "gpu": (program_area.check, strategies.programs("gpu"))}

@@ -399,6 +399,22 @@ def compressed(draw):
 
 
 @st.composite
+def files(draw):
+    """Folders with files of others, and files of which parts are missing."""
+    ranks = draw(one_of(1, 2, 3))
+    kind = draw(one_of("make-problem", "mdd", "tiles", "compress", "checkpoint", "space", "virtual", "external", "netcdf", "object"))
+    case = {"area": "files", "kind": kind, "seed": draw(seeds), "how": {"ranks": ranks, "grid": [ranks, 1], "transport": "mpi"}}
+    if kind in ("virtual", "external", "netcdf", "object"):
+        case.update(type=draw(one_of("f8", "f4")), holes=draw(one_of(0, 0.01, 0.1)), pieces=draw(st.integers(1, 5)), chunked=draw(st.booleans()),
+                    damage=draw(st.lists(one_of("none", "none", "none", "gone", "shorter", "renamed", "nested"), min_size=1, max_size=5)),
+                    rows=draw(st.tuples(st.integers(0, 23), st.integers(0, 23)).map(list)), what=draw(one_of("plain", "masked", "filled", "transposed")),
+                    attribute=draw(one_of("_FillValue", "missing_value", "valid_max", "valid_range", "scale_factor", "add_offset")))
+    else:
+        case.update(own_first=draw(st.booleans()), foreign=draw(st.lists(st.tuples(st.integers(0, 8), one_of("file", "folder", "link")).map(list), max_size=4)))
+    return case
+
+
+@st.composite
 def programs(draw, device):
     """Cases for the program: a solve without what only the Python package has, and a scenario."""
     case = draw(solves())
