@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -188,13 +187,10 @@ void make_directory(Communicator& world, const std::string& directory) {
 }
 
 void claim_folder(Communicator& world, const std::string& directory, const std::string& kind,
-                  const std::vector<NamedFile>& outputs) {
+                  const std::set<std::string>& names) {
   attempt(world, [&] {
-    if (world.rank() != 0) return;
-    gridlops::claim_folder(directory, kind, [&](const std::string& name) {
-      return std::any_of(outputs.begin(), outputs.end(),
-                         [&](const NamedFile& output) { return fs::path(output.path).filename() == name; });
-    });
+    if (world.rank() == 0)
+      gridlops::claim_folder(directory, kind, [&](const std::string& name) { return names.contains(name); });
   });
 }
 

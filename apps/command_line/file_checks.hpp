@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,10 +64,10 @@ NamedFile manifest_in(const char* option, const std::string& directory);
 /// Makes a folder and its parents if they are missing (collective). Throws OutputError on all ranks.
 void make_directory(Communicator& world, const std::string& directory);
 
-/// gridlops::claim_folder() for a folder that is to have these files (collective). Throws OutputError on all
-/// ranks.
+/// gridlops::claim_folder() for a folder in which outputs of this kind may have these names (collective).
+/// Throws OutputError on all ranks.
 void claim_folder(Communicator& world, const std::string& directory, const std::string& kind,
-                  const std::vector<NamedFile>& outputs);
+                  const std::set<std::string>& names);
 
 /// Checks that no output, including the file of GRIDLOPS_TRACE, replaces another one or an input, by whatever
 /// name or link, and that all outputs can be written (collective). All ranks throw what rank 0 finds:

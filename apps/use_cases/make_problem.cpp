@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -339,6 +340,13 @@ struct ProblemFiles {
         X(directory / "X_true.npy"),
         rows(directory / "row_positions.npy"),
         cols(directory / "col_positions.npy") {}
+  /// The names of all that a problem of any kind may have.
+  std::set<std::string> all() const {
+    std::set<std::string> names;
+    for (const std::string& file : {A, B, X, rows, cols})
+      names.insert(std::filesystem::path(file).filename());
+    return names;
+  }
 };
 
 /// Writes the place of every row or column, in metres (collective over the grid).
@@ -381,7 +389,7 @@ ExitStatus make_problem(Communicator& world, const MakeProblemArguments& argumen
     outputs.push_back({"--out", files.cols});
   }
   check_outputs(world, {}, outputs);
-  claim_folder(world, arguments.directory, "problem", outputs);
+  claim_folder(world, arguments.directory, "problem", files.all());
   const auto grid = make_grid(world);
   run_on_grid(world, *grid, [&] {
     with_scalar_type(type_of(arguments), [&]<Scalar T>() { make_on_grid<T>(arguments, grid, files); });

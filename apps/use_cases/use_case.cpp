@@ -106,21 +106,22 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
   facts_.shape.type = arguments.type;
   facts_.device = arguments.device;
   facts_.transport = transport_of(*grid_);
-  std::vector<NamedFile> outputs, in_folder;
+  std::vector<NamedFile> outputs;
   if (!arguments.dry_run) {
-    if (!arguments.save.empty()) {
-      make_directory(world, arguments.save);
-      for (const std::string& name : saved) in_folder.push_back({"--save", path_of(name)});
-    }
-    outputs = in_folder;
-    outputs.push_back({"--cost", arguments.cost, NamedFile::text});
-    outputs.push_back({"--report", arguments.report, NamedFile::text});
+    outputs = {{"--cost", arguments.cost, NamedFile::text}, {"--report", arguments.report, NamedFile::text}};
+    if (!arguments.save.empty()) make_directory(world, arguments.save);
+    for (const std::string& name : saved)
+      if (!arguments.save.empty()) outputs.push_back({"--save", path_of(name)});
   }
   for (const std::vector<NamedFile>* named : {&inputs, &std::as_const(outputs)})
     for (const NamedFile& file : *named)
       if (file.path != arguments.report) facts_.files.push_back({file.option, file.path, {}});
   check_outputs(world, inputs, outputs);
-  if (!in_folder.empty()) claim_folder(world, arguments.save, "inversion", in_folder);
+  if (arguments.dry_run || arguments.save.empty()) return;
+  // What each kind of all use cases may have. Users may keep their own data beside an inversion.
+  claim_folder(world, arguments.save, "inversion", {"adjoint.npy", "inverted.npy", "migrated.npy"});
+  if (std::find(saved.begin(), saved.end(), "model") != saved.end())
+    claim_folder(world, arguments.save, "model", {"background.npy", "data.npy", "model.npy"});
 }
 
 ExitStatus UseCase::run_on_members(const std::function<void()>& work) {

@@ -43,11 +43,8 @@ void claim_folder(const std::string& directory, const std::string& kind,
                        " is there, which no output of this kind has made (there is no file .gridlops-", kind,
                        "), and which it could replace; it is kept. Name another folder, or move that away");
   if (is_ours) return;
-  if (std::optional<OutputFile> file = OutputFile::create(mark, directory, Access::by_umask)) {
-    const std::string text = message("GridLOps replaces and removes here what it has made: ", kind, ".\n");
-    file->write(text.data(), static_cast<Index>(text.size()), 0);
-    file->finish();
-  }
+  // Its name says all, and takes no room on the disk.
+  if (std::optional<OutputFile> file = OutputFile::create(mark, directory, Access::by_umask)) file->finish();
 }
 
 }  // namespace gridlops

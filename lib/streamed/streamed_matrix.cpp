@@ -68,16 +68,15 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
   if (!grid->is_member()) return make_streamed<T>(shape, {}, products);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
   const std::string folder = options.tiles;
-  std::string of_block, mine;
+  std::string of_block;
   if (!of.empty()) {
-    mine = message("row-", grid->my_row(), "-col-", grid->my_col());
-    options.tiles += "/" + mine;
+    options.tiles += message("/row-", grid->my_row(), "-col-", grid->my_col());
     of_block = message(of, "; rows from ", rows.begin, ", ", rows.size, ", columns from ", cols.begin, ", ",
                        cols.size);
   }
   auto block = attempt(grid->comm(), [&] {
     if (!of.empty())
-      claim_folder(folder, "tiles", [&](const std::string& name) { return name.starts_with(mine + "."); });
+      claim_folder(folder, "tiles", [](const std::string& name) { return name.starts_with("row-"); });
     auto made =
         std::make_unique<StreamedBlock<T>>(grid->backend(), layout, rows.size, cols.size, options, of_block);
     if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);
