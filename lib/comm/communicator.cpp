@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "comm/failure/call_account.hpp"
 #include "comm/failure/watched_wait.hpp"
@@ -164,9 +165,9 @@ Request Communicator::start_reduce_scatter_v(ConstElements all, std::span<const 
 }
 
 void Communicator::all_to_all(ConstElements send, Elements receive) {
-  require<UsageError>(send.count % size_ == 0, "all_to_all: ", send.count, " elements cannot be cut into ",
-                      size_,
-                      " equal parts, one for each rank; use all_to_all_v for parts of different lengths");
+  require_here<UsageError>(
+      send.count % size_ == 0, "all_to_all: ", send.count, " elements cannot be cut into ", size_,
+      " equal parts, one for each rank; use all_to_all_v for parts of different lengths");
   const auto counts = equal_counts(size_, send.count / size_);
   all_to_all_v(send, counts, receive, counts);
 }

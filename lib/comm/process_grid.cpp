@@ -68,7 +68,8 @@ ProcessGrid::ProcessGrid(const ProcessGrid& ranks, std::shared_ptr<Backend> back
 void ProcessGrid::throw_idle() const {
   throw UsageError(message("a rank beyond the ", shape_.rows, "x", shape_.cols,
                            " of its process grid is idle: it has no row, column or communicator there; ask "
-                           "is_member() first"));
+                           "is_member() first"),
+                   KnownTo::one_rank);
 }
 
 int ProcessGrid::parts(Axis axis) const {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 
@@ -21,9 +22,9 @@ const std::shared_ptr<ScratchStack>& ScratchStack::inner() {
 }
 
 std::byte* ScratchStack::push(Index bytes) {
-  require<UsageError>(bytes <= memory_.size() - in_use_, "an operator uses ", bytes,
-                      " bytes of scratch memory, but reserved ", memory_.size() - in_use_,
-                      "; this is a fault of its scratch_bytes()");
+  require_here<UsageError>(bytes <= memory_.size() - in_use_, "an operator uses ", bytes,
+                           " bytes of scratch memory, but reserved ", memory_.size() - in_use_,
+                           "; this is a fault of its scratch_bytes()");
   std::byte* const array = memory_.data() + in_use_;
   in_use_ += bytes;
   return array;

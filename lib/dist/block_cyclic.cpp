@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
@@ -116,18 +117,20 @@ template <Scalar T>
 void check_mine(Communicator& comm, Index stride, const BlockCyclic& agreed, const T* local,
                 const ConstDistMatrix<T>& X) {
   const ProcessGrid& grid = *X.grid();
-  require<UsageError>(grid.is_member() == (comm.rank() < grid.shape().size()) &&
-                          (!grid.is_member() || grid.comm().rank() == comm.rank()),
-                      "the process grid of a matrix does not consist of the first ranks of the communicator "
-                      "of its block-cyclic form; make both from one communicator");
-  require<ShapeError>(agreed.rows == X.rows() && agreed.cols == X.cols(), "a block-cyclic matrix of ",
-                      agreed.rows, " x ", agreed.cols, " cannot be one of ", X.rows(), " x ", X.cols());
+  require_here<UsageError>(
+      grid.is_member() == (comm.rank() < grid.shape().size()) &&
+          (!grid.is_member() || grid.comm().rank() == comm.rank()),
+      "the process grid of a matrix does not consist of the first ranks of the communicator "
+      "of its block-cyclic form; make both from one communicator");
+  require_here<ShapeError>(agreed.rows == X.rows() && agreed.cols == X.cols(), "a block-cyclic matrix of ",
+                           agreed.rows, " x ", agreed.cols, " cannot be one of ", X.rows(), " x ", X.cols());
   if (comm.rank() >= agreed.grid.size()) return;
   const Index rows = agreed.local_rows(comm.rank()), cols = agreed.local_cols(comm.rank());
-  require<UsageError>(stride >= std::max<Index>(rows, 1), "the leading dimension ", stride, " of a block of ",
-                      rows, " x ", cols, " is too small; it must be at least ", std::max<Index>(rows, 1));
-  require<UsageError>(local != nullptr || rows == 0 || cols == 0, "a block of ", rows, " x ", cols,
-                      " has no memory: its pointer is null");
+  require_here<UsageError>(stride >= std::max<Index>(rows, 1), "the leading dimension ", stride,
+                           " of a block of ", rows, " x ", cols, " is too small; it must be at least ",
+                           std::max<Index>(rows, 1));
+  require_here<UsageError>(local != nullptr || rows == 0 || cols == 0, "a block of ", rows, " x ", cols,
+                           " has no memory: its pointer is null");
 }
 
 /// The common elements of a block-cyclic block and a block of X: a rectangle of the former. It travels column

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/square_sum.hpp"
@@ -32,12 +33,12 @@ template <Scalar T>
 ConstDistMatrix<T>::ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout,
                                     MatrixView<const T> local)
     : ConstDistMatrix(std::move(grid), std::move(layout)) {
-  require<ShapeError>(local.rows == row_range_.size && local.cols == col_range_.size &&
-                          (local.stride >= local.rows || local.cols <= 1),
-                      "a local block of ", local.rows, " x ", local.cols, " with stride ", local.stride,
-                      " cannot be this rank's part of ", layout_.describe(), ", which is ", row_range_.size,
-                      " x ", col_range_.size,
-                      "; give a block of that shape with a stride of at least its rows");
+  require_here<ShapeError>(local.rows == row_range_.size && local.cols == col_range_.size &&
+                               (local.stride >= local.rows || local.cols <= 1),
+                           "a local block of ", local.rows, " x ", local.cols, " with stride ", local.stride,
+                           " cannot be this rank's part of ", layout_.describe(), ", which is ",
+                           row_range_.size, " x ", col_range_.size,
+                           "; give a block of that shape with a stride of at least its rows");
   local_ = local;
 }
 

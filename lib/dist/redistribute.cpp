@@ -2,6 +2,7 @@
 #include "dist/redistribution.hpp"
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "dist/describe_layout.hpp"
@@ -206,8 +207,9 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   agree(grid.comm(), "scatter", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", X);
     agreement.on("the root", root);
-    require<ShapeError>(!at_root || static_cast<Index>(whole.size()) == X.rows() * X.cols(), "an array of ",
-                        whole.size(), " elements cannot become a matrix of ", X.rows(), " x ", X.cols());
+    require_here<ShapeError>(!at_root || static_cast<Index>(whole.size()) == X.rows() * X.cols(),
+                             "an array of ", whole.size(), " elements cannot become a matrix of ", X.rows(),
+                             " x ", X.cols());
     if (at_root) {
       assembled = Buffer<T>(grid.backend(), X.rows() * X.cols());
       parts = Buffer<T>(grid.backend(), assembled.size());

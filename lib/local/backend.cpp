@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/at_work.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "local/host_backend.hpp"
@@ -20,7 +21,7 @@ namespace gridlops {
 Backend::~Backend() = default;
 
 void* Backend::allocate(Index bytes) {
-  require<UsageError>(bytes >= 0, "cannot allocate ", bytes, " bytes: a size is negative");
+  require_here<UsageError>(bytes >= 0, "cannot allocate ", bytes, " bytes: a size is negative");
   if (bytes == 0) return nullptr;
   ++allocations_;
   void* memory = do_allocate(bytes);

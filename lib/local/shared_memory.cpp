@@ -78,7 +78,7 @@ class OpenFile {
 SharedFile::SharedFile() : descriptor_(anonymous_file()) {
   if (descriptor_ < 0)
     throw Error(ExitStatus::internal,
-                message("there is no memory that other ranks can read: ", text_of(errno)));
+                message("there is no memory that other ranks can read: ", text_of(errno)), KnownTo::one_rank);
   std::random_device random;
   serial_ = static_cast<Index>((std::uint64_t{random()} << 32 | random()) >> 1) | 1;
   bytes_ = first_free();

@@ -2,6 +2,7 @@
 #include "gridlops/local/matrix_view.hpp"
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "local/threads.hpp"
@@ -10,9 +11,9 @@ namespace gridlops {
 
 template <Scalar T>
 void transpose(MatrixView<const T> from, MatrixView<T> to) {
-  require<ShapeError>(to.rows == from.cols && to.cols == from.rows, "the transpose of a ", from.rows, " x ",
-                      from.cols, " block does not fit into one of ", to.rows, " x ", to.cols, "; it needs ",
-                      from.cols, " x ", from.rows);
+  require_here<ShapeError>(to.rows == from.cols && to.cols == from.rows, "the transpose of a ", from.rows,
+                           " x ", from.cols, " block does not fit into one of ", to.rows, " x ", to.cols,
+                           "; it needs ", from.cols, " x ", from.rows);
   // Works square by square, so that both sides stay in the first-level cache.
   constexpr Index side = 32;
   const int threads = threads_for(static_cast<double>(from.size()) * sizeof(T));

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
@@ -59,42 +60,45 @@ class Arguments {
   }
 
   void rank_exists(int rank, const char* role) const {
-    require<UsageError>(rank >= 0 && rank < size_, name_, ": the ", role, " is ", rank,
-                        ", which is no rank of this communicator; its ranks are 0 to ", size_ - 1);
+    require_here<UsageError>(rank >= 0 && rank < size_, name_, ": the ", role, " is ", rank,
+                             ", which is no rank of this communicator; its ranks are 0 to ", size_ - 1);
   }
 
   void array(const ConstElements& array, const char* role) const {
-    require<UsageError>(array.count >= 0, name_, ": the count of '", role, "' is ", array.count,
-                        "; counts are not negative");
-    require<UsageError>(array.count == 0 || array.data != nullptr, name_, ": '", role, "' has ", array.count,
-                        " elements but its address is null");
+    require_here<UsageError>(array.count >= 0, name_, ": the count of '", role, "' is ", array.count,
+                             "; counts are not negative");
+    require_here<UsageError>(array.count == 0 || array.data != nullptr, name_, ": '", role, "' has ",
+                             array.count, " elements but its address is null");
   }
 
   void message_to_or_from(const ConstElements& data, int peer, const char* role, int tag) const {
     rank_exists(peer, role);
-    require<UsageError>(tag >= 0 && tag <= Communicator::max_tag, name_, ": the tag is ", tag,
-                        "; tags of messages are 0 to ", Communicator::max_tag, ", others are used inside");
+    require_here<UsageError>(tag >= 0 && tag <= Communicator::max_tag, name_, ": the tag is ", tag,
+                             "; tags of messages are 0 to ", Communicator::max_tag,
+                             ", others are used inside");
     array(data, "data");
   }
 
   void same_type(const ConstElements& one, const ConstElements& other, const char* roles) const {
-    require<UsageError>(one.type == other.type && one.reals_per_element == other.reals_per_element, name_,
-                        ": ", roles, " have different element types, so their elements do not correspond");
+    require_here<UsageError>(one.type == other.type && one.reals_per_element == other.reals_per_element,
+                             name_, ": ", roles,
+                             " have different element types, so their elements do not correspond");
   }
 
   void same_count(Index count, Index expected, const char* role, const char* of_what) const {
-    require<UsageError>(count == expected, name_, ": '", role, "' has ", count, " elements on rank ", rank_,
-                        ", but ", of_what, " ", expected,
-                        "; all ranks must agree on the lengths of the parts");
+    require_here<UsageError>(count == expected, name_, ": '", role, "' has ", count, " elements on rank ",
+                             rank_, ", but ", of_what, " ", expected,
+                             "; all ranks must agree on the lengths of the parts");
   }
 
   void counts(std::span<const Index> counts, const char* role) const {
-    require<UsageError>(counts.size() == static_cast<std::size_t>(size_), name_, ": '", role, "' has ",
-                        counts.size(), " entries, but there is one part for each of the ", size_, " ranks");
+    require_here<UsageError>(counts.size() == static_cast<std::size_t>(size_), name_, ": '", role, "' has ",
+                             counts.size(), " entries, but there is one part for each of the ", size_,
+                             " ranks");
     for (int i = 0; i < size_; ++i) {
       const Index count = counts[at(i)];
-      require<UsageError>(count >= 0, name_, ": '", role, "' has ", count, " for rank ", i,
-                          "; counts are not negative");
+      require_here<UsageError>(count >= 0, name_, ": '", role, "' has ", count, " for rank ", i,
+                               "; counts are not negative");
     }
   }
 
@@ -113,10 +117,10 @@ class Arguments {
   }
 
   void reducible(const ConstElements& data, ReduceOp op) const {
-    require<UsageError>(
+    require_here<UsageError>(
         data.type != ElementType::byte, name_,
         ": bytes and characters have no sum, product or order that all transports share; use i32 or i64");
-    require<UsageError>(
+    require_here<UsageError>(
         data.reals_per_element == 1 || op == ReduceOp::sum, name_,
         ": complex numbers can only be summed: they have no minimum or maximum, and a product would need "
         "more than pairs of reals; gather them and combine them locally");
@@ -173,8 +177,8 @@ Request CallAccount::request(Communicator::Pending pending) const {
 
 CallAccount& CallAccount::split(std::optional<int> color) {
   check(CommOperation::split, [&](const Arguments&) {
-    require<UsageError>(color.value_or(0) >= 0, "split: the color is ", color.value_or(0),
-                        "; colors are not negative, and a rank that joins no group gives none");
+    require_here<UsageError>(color.value_or(0) >= 0, "split: the color is ", color.value_or(0),
+                             "; colors are not negative, and a rank that joins no group gives none");
   });
   return enter(CommOperation::split, 0, 0, 0);
 }

@@ -133,6 +133,18 @@ int lowest_failed(Communicator& comm, std::array<Number, count>& numbers, const 
   sent.rethrow(rank);
 }
 
+/// Throws an exception that all ranks have. It is known to them now.
+[[noreturn]] void rethrow_known(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const CommunicationError&) {
+    throw;
+  } catch (const Error& error) {
+    if (error.known_to() == KnownTo::all_ranks) throw;
+    std::rethrow_exception(type_of(error).make(error.status(), error.what(), error.rank()));
+  }
+}
+
 /// Throws on all ranks, of which at least one has an exception (collective over comm): that exception if it
 /// is the same on all, otherwise the one of the lowest rank.
 [[noreturn]] void throw_alike(Communicator& comm, const std::exception_ptr& mine) {
@@ -141,7 +153,7 @@ int lowest_failed(Communicator& comm, std::array<Number, count>& numbers, const 
   const bool is_alike = broadcast_text(comm, text, 0) == text && mine != nullptr;
   std::array<std::int32_t, 2> numbers{0, is_alike};
   const int lowest = lowest_failed(comm, numbers, mine);
-  if (numbers[1] != 0) std::rethrow_exception(mine);
+  if (numbers[1] != 0) rethrow_known(mine);
   if (lowest == comm.size())
     throw Error(ExitStatus::internal, "ranks were to throw an exception that none of them has");
   throw_of_rank(comm, lowest, mine);
@@ -209,10 +221,11 @@ bool FailureScope::is_open() { return current != nullptr; }
 void FailureScope::keep_current() {
   try {
     throw;
-  } catch (const OutOfMemory&) {
-    if (out_of_step) throw;
-  } catch (const Error& error) {
+  } catch (const CommunicationError& error) {
     if (error.known_to() == KnownTo::one_rank || out_of_step) throw;
+  } catch (const Error& error) {
+    const bool is_of_device = error.status() == ExitStatus::internal;
+    if ((error.known_to() == KnownTo::one_rank && is_of_device) || out_of_step) throw;
   } catch (...) {
   }
   if (outermost_->failure_ == nullptr) outermost_->failure_ = std::current_exception();

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/call_account.hpp"
@@ -91,8 +92,8 @@ Index SharedWindow::page_bytes() {
 
 SharedAddress SharedWindow::address_in(const Backend& backend, const void* data) {
   const SharedAddress address = shared_address(backend, data);
-  require<UsageError>(address.is_shared(), "the memory of the backend '", backend.name(),
-                      "' cannot be read by other ranks; make it with make_shared_host_backend()");
+  require_here<UsageError>(address.is_shared(), "the memory of the backend '", backend.name(),
+                           "' cannot be read by other ranks; make it with make_shared_host_backend()");
   return address;
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
@@ -22,9 +23,9 @@ MatrixView<const T> stored_block(Op op, MatrixView<const T> A, Range rows, Range
 }
 
 cblas::Int narrowed(Index size, Index limit) {
-  require<UsageError>(size <= limit, "a local block has ", size,
-                      " rows, or columns so many elements apart, but BLAS counts with integers up to ", limit,
-                      "; use more ranks, or a BLAS with 64-bit integers");
+  require_here<UsageError>(size <= limit, "a local block has ", size,
+                           " rows, or columns so many elements apart, but BLAS counts with integers up to ",
+                           limit, "; use more ranks, or a BLAS with 64-bit integers");
   return static_cast<cblas::Int>(size);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
@@ -228,7 +229,7 @@ class Kirchhoff final : public LibraryOperator<T> {
     ArrivalSpan<R> span{std::numeric_limits<R>::infinity(), -1};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double value = values[i];
-      require<UsageError>(
+      require_here<UsageError>(
           (are_times || std::isfinite(value)) && (value >= 0 || !(are_times || are_delays)), "the ",
           are_times    ? "travel time"
           : are_delays ? "delay"
@@ -295,9 +296,9 @@ class StraightRays {
   AtPoints along(const std::vector<Position>& positions, const Value& value) const {
     return [sizes = sizes_, axes = axes_, positions, value](Index end, std::span<const Index> points,
                                                             std::span<double> values) {
-      require<UsageError>(0 <= end && end < static_cast<Index>(positions.size()),
-                          "a trace has source or receiver number ", end, ", but there are ", positions.size(),
-                          " positions");
+      require_here<UsageError>(0 <= end && end < static_cast<Index>(positions.size()),
+                               "a trace has source or receiver number ", end, ", but there are ",
+                               positions.size(), " positions");
       const Position& position = positions[at(end)];
       for (std::size_t i = 0; i < points.size(); ++i) {
         double squares = 0, depth = 0;
@@ -366,7 +367,7 @@ RayValues tabulated_rays(Index points, std::vector<double> from_sources, std::ve
     return
         [points, table = std::move(table)](Index end, std::span<const Index> some, std::span<double> values) {
           for (std::size_t i = 0; i < some.size(); ++i) {
-            require<UsageError>(
+            require_here<UsageError>(
                 0 <= end && end * points + some[i] < static_cast<Index>(table.size()) && some[i] < points,
                 "a table of ", table.size(), " numbers for ", points, " points has none of point number ",
                 some[i], " and source or receiver number ", end);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
@@ -261,8 +262,8 @@ std::vector<BoxesOfRank> boxes_of_kernel(const SliceGroups& groups, const Space&
 template <class Slice, class Check>
 void require_own_slices(const SliceGroups& groups, const std::vector<Slice>& A, Check&& check) {
   const Range own = groups.own_slices();
-  require<ShapeError>(static_cast<Index>(A.size()) == own.size, "this rank's group shares ", own.size,
-                      " slices, but the rank passes ", A.size(), "; it must pass one for each");
+  require_here<ShapeError>(static_cast<Index>(A.size()) == own.size, "this rank's group shares ", own.size,
+                           " slices, but the rank passes ", A.size(), "; it must pass one for each");
   for (Index k = 0; k < own.size; ++k) {
     const ProductShape& slice = groups.slices()[at(own.begin + k)];
     check(own.begin + k, A[at(k)],
@@ -272,17 +273,17 @@ void require_own_slices(const SliceGroups& groups, const std::vector<Slice>& A, 
 
 void require_own_grid(const SliceGroups& groups, Index slice,
                       const std::shared_ptr<const ProcessGrid>& grid) {
-  require<ShapeError>(grid == groups.own_grid(), "slice ", slice,
-                      " is not on the grid of this rank's group; make it on own_grid()");
+  require_here<ShapeError>(grid == groups.own_grid(), "slice ", slice,
+                           " is not on the grid of this rank's group; make it on own_grid()");
 }
 
 template <Scalar T>
 void require_matrices(const SliceGroups& groups, const std::vector<DistMatrix<T>>& A) {
   require_own_slices(groups, A, [&](Index slice, const DistMatrix<T>& matrix, const Layout& needed) {
     require_own_grid(groups, slice, matrix.grid());
-    require<ShapeError>(matrix.layout() == needed, "the matrix of slice ", slice, " is ",
-                        matrix.layout().describe(), ", but must be ", needed.describe(),
-                        "; allocate_slices() makes it so");
+    require_here<ShapeError>(matrix.layout() == needed, "the matrix of slice ", slice, " is ",
+                             matrix.layout().describe(), ", but must be ", needed.describe(),
+                             "; allocate_slices() makes it so");
   });
 }
 
@@ -293,10 +294,10 @@ void require_operators(const SliceGroups& groups, const std::vector<OperatorPtr<
     require_own_grid(groups, slice, op->domain().grid);
     const DistMatrix<T> matrix = planned_matrix<T>(grid, needed);
     const Layout models = domain_nested(matrix).layout(1), data = range_nested(matrix).layout(1);
-    require<ShapeError>(op->domain().layout(1) == models && op->range().layout(1) == data,
-                        "the operator of slice ", slice, " takes ", op->domain().layout(1).describe(), " to ",
-                        op->range().layout(1).describe(), ", but must take ", models.describe(), " to ",
-                        data.describe());
+    require_here<ShapeError>(op->domain().layout(1) == models && op->range().layout(1) == data,
+                             "the operator of slice ", slice, " takes ", op->domain().layout(1).describe(),
+                             " to ", op->range().layout(1).describe(), ", but must take ", models.describe(),
+                             " to ", data.describe());
   });
 }
 
