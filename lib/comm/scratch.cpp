@@ -9,15 +9,19 @@
 
 namespace gridlops {
 
-void ScratchStack::release() {
+void ScratchStack::renew_serials() {
   static std::atomic<Index> last{0};
-  serial_ = ++last;
+  *round_ = ++last;
+}
+
+void ScratchStack::release() {
+  renew_serials();
   memory_ = {};
   if (inner_ != nullptr) inner_->release();
 }
 
 const std::shared_ptr<ScratchStack>& ScratchStack::inner() {
-  if (inner_ == nullptr) inner_ = std::make_shared<ScratchStack>(backend_);
+  if (inner_ == nullptr) inner_.reset(new ScratchStack(backend_, round_, depth_ + 1));
   return inner_;
 }
 

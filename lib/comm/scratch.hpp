@@ -20,7 +20,8 @@ namespace gridlops {
 /// any operators, so those have an inner stack.
 class ScratchStack {
  public:
-  explicit ScratchStack(std::shared_ptr<Backend> backend) : backend_(std::move(backend)) { release(); }
+  explicit ScratchStack(std::shared_ptr<Backend> backend)
+      : ScratchStack(std::move(backend), std::make_shared<Index>(), 0) {}
 
   /// The bytes that an array takes, at most a sixteenth of the largest Index, which no backend has.
   template <class T>
@@ -34,8 +35,11 @@ class ScratchStack {
   void reserve(Index bytes) { memory_.reserve(backend_, bytes); }
   /// Gives the memory back, with that of inner stacks. Nothing is in use.
   void release();
-  /// Whoever reserved memory when this number was the same still has it. No two stacks have the same.
-  Index serial() const { return serial_; }
+  /// Changes the serial numbers of this stack, of inner ones, and of those around it, whose memory stays.
+  void renew_serials();
+  /// Whoever reserved memory when this number was the same still has it, as well as memory that it shares
+  /// with others on the same grid. No two stacks have the same.
+  Index serial() const { return *round_ * most_stacks + depth_; }
 
   /// The next array. There is room for it.
   std::byte* push(Index bytes);
@@ -58,10 +62,18 @@ class ScratchStack {
   const std::shared_ptr<ScratchStack>& inner();
 
  private:
+  static constexpr Index most_stacks = Index{1} << 20;  // one within the other
+
+  ScratchStack(std::shared_ptr<Backend> backend, std::shared_ptr<Index> round, Index depth)
+      : backend_(std::move(backend)), round_(std::move(round)), depth_(depth) {
+    renew_serials();
+  }
+
   std::shared_ptr<Backend> backend_;
   Buffer<std::byte> memory_;
   std::shared_ptr<ScratchStack> inner_;
-  Index in_use_ = 0, serial_ = 0;
+  std::shared_ptr<Index> round_;  // of this stack, and all that are within or around it
+  Index depth_, in_use_ = 0;
   int working_ = 0;
 };
 

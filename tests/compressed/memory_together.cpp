@@ -8,9 +8,14 @@
 
 #include "compressed/waves.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/base/random.hpp"
+#include "gridlops/comm/mpi.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "io/npy_files.hpp"
 #include "support/agreed_failures.hpp"
+#include "support/metered_backend.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
@@ -67,4 +72,65 @@ TEST_CASE("All ranks throw where the tables of a compressed matrix are too large
   check("reading", [&] { read_compressed<T>(grid, whole, header); });
   check("planning", [&] { SavedCompressed(world(), whole); });
   check("writing", [&] { make(next()); });
+}
+
+namespace {
+
+/// An operator of a caller's, made of another.
+template <Scalar T>
+class Callers final : public LinearOperator<T> {
+ public:
+  explicit Callers(OperatorPtr<T> A) : LinearOperator<T>(A->range(), A->domain()), A_(std::move(A)) {}
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply_adjoint(alpha, Y, beta, X);
+  }
+
+  OperatorPtr<T> A_;
+};
+
+}  // namespace
+
+// Compressed matrices on one grid share the memory of gathered operands.
+TEST_CASE("Where memory was not enough for one compressed matrix, others on its grid multiply as before") {
+  using T = double;
+  constexpr Index m = 60, n = 50, few = 2, many = 40;
+  for (const char* transport : {"mpi", "shared", "one-sided"}) {
+    const auto comm = make_host_communicator(world(), transport);
+    const auto backend = std::make_shared<MeteredBackend>();
+    const auto grid = std::make_shared<const ProcessGrid>(*comm, near_square(world().size()), backend);
+    if (!grid->is_member()) continue;
+    const Layout layout = matrix_layout(Algorithm::stationary_a, *grid, m, n);
+    const auto make = [&] { return compress(filled(grid, layout, Waves<T>{m, n}), {.tile = 16}); };
+    const OperatorPtr<T> A = make(), B = make(), callers = std::make_shared<Callers<T>>(B),
+                         both = sum(A, callers);
+    const auto operand = [&](Index columns) {
+      return filled(grid, A->domain().layout(columns),
+                    [](Index i, Index j) { return counter_uniform(3, i, j); });
+    };
+    const DistMatrix<T> x = operand(few), X = operand(many);
+    DistMatrix<T> y(grid, A->range().layout(few)), Y(grid, A->range().layout(many));
+    A->apply(1, x, 0, y);
+    const std::vector<T> expected = on_host(y);
+    for (const OperatorPtr<T>& failing : {callers, both}) {
+      for (const int rank : {0, grid->comm().size() - 1}) {
+        for (Index k = 1;; ++k) {
+          CAPTURE(transport, describe(*grid), rank, k);
+          if (grid->comm().rank() == rank) backend->fail_at(k);
+          const Ending mine = ending_of([&] { failing->apply(1, X, 0, Y); });
+          backend->fail_at(0);
+          REQUIRE(all_ended_alike(*grid, mine));
+          y.set_zero();
+          A->apply(1, x, 0, y);
+          CHECK(on_host(y) == expected);
+          if (mine.type == nullptr) break;
+          REQUIRE(k < 100);
+        }
+      }
+    }
+  }
 }

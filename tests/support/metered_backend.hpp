@@ -23,6 +23,8 @@ class MeteredBackend final : public Backend {
 
   /// Makes the k-th allocation from now on fail; k = 0: none.
   void fail_at(Index k) { until_failure_ = k; }
+  /// Whether it has failed, or none was to.
+  bool has_failed() const { return until_failure_ == 0; }
   /// Makes allocations of longer blocks fail.
   void limit_block_bytes(Index bytes) { longest_block_ = bytes; }
 

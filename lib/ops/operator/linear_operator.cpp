@@ -207,9 +207,10 @@ bool LinearOperator<T>::prepare(ProductKind kind, const ConstDistMatrix<T>& mode
           reserve(kind, columns);
         });
       } catch (...) {
-        // This may have freed memory that other products use as well. All ranks are here.
+        // This may have freed memory that other operators use as well, also those around the callers' code
+        // that is at work. All ranks are here.
         prepared_.clear();
-        if (is_outermost) scratch.release();
+        is_outermost ? scratch.release() : scratch.renew_serials();
         throw;
       }
     }
