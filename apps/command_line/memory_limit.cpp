@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "command_line/memory_limit.hpp"
 
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #if __has_include(<malloc.h>)
@@ -24,6 +26,15 @@ Index bytes_of(const char* file, const char* name) {
   return kib < 0 ? kib : 1024 * kib;
 }
 
+/// What a limit of the address space leaves to this process; no_limit without one.
+Index left_in_address_space() {
+  struct rlimit limit {};
+  const Index taken = bytes_of("/proc/self/status", "VmSize:");
+  if (taken < 0 || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return no_limit;
+  constexpr auto most = static_cast<rlim_t>(no_limit);
+  return std::max<Index>(static_cast<Index>(std::min(limit.rlim_cur, most)) - taken, 0);
+}
+
 }  // namespace
 
 Index resident_bytes() { return bytes_of("/proc/self/status", "VmRSS:"); }
@@ -35,6 +46,19 @@ void return_freed_memory() {
 #endif
 }
 
+Index address_space_of_threads(int threads) {
+  if (left_in_address_space() == no_limit) return 0;
+#ifdef M_ARENA_MAX
+  mallopt(M_ARENA_MAX, 1);  // each thread would take 64 MiB for one of its own
+#endif
+  pthread_attr_t attributes;
+  std::size_t stack = 0;
+  if (pthread_attr_init(&attributes) != 0) return 0;
+  pthread_attr_getstacksize(&attributes, &stack);
+  pthread_attr_destroy(&attributes);
+  return threads * static_cast<Index>(stack);
+}
+
 Index available_bytes_per_rank(Communicator& comm) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
@@ -44,8 +68,9 @@ Index available_bytes_per_rank(Communicator& comm) {
   const Index ranks = std::count(hosts.begin(), hosts.end(), mine[0]);
   const Index of_machine = bytes_of("/proc/meminfo", "MemAvailable:");
   const Index left = std::min(of_machine < 0 ? no_limit : of_machine, left_by_control_groups());
-  std::array<Index, 1> least{left == no_limit ? -no_limit
-                                              : -(left / ranks + std::max<Index>(resident_bytes(), 0))};
+  const Index of_rank = std::min(left == no_limit ? no_limit : left / ranks, left_in_address_space());
+  std::array<Index, 1> least{of_rank == no_limit ? -no_limit
+                                                 : -(of_rank + std::max<Index>(resident_bytes(), 0))};
   comm.all_reduce(least, ReduceOp::max);
   return -least[0];
 }

@@ -16,7 +16,12 @@ Index peak_bytes();
 void return_freed_memory();
 
 /// How much each rank may take, what it has now included, so that the ranks of no machine need more than is
-/// available there, nor than the control group of any allows; the same on all ranks (collective over comm).
+/// available there, nor than the control group of any allows, nor than is left of the address space of any
+/// rank (ulimit -v); the same on all ranks (collective over comm).
 Index available_bytes_per_rank(Communicator& comm);
+
+/// What so many threads to be started take of the address space, if that is limited; else 0. Where it is,
+/// threads have no heaps of their own from now on.
+Index address_space_of_threads(int threads);
 
 }  // namespace gridlops::program

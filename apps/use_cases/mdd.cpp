@@ -286,7 +286,11 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "memory");
   arguments.memory_is_given = arguments.memory > 0;
   if (arguments.on_disk) return_freed_memory();
-  if (arguments.on_disk && !arguments.memory_is_given) arguments.memory = available_bytes_per_rank(world);
+  if (arguments.on_disk && !arguments.memory_is_given) {
+    constexpr int threads = 6;  // that read ahead, or tell of slow disks
+    const Index of_threads = address_space_of_threads(threads);
+    arguments.memory = std::max<Index>(available_bytes_per_rank(world) - of_threads, 1);
+  }
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(
         "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <charconv>
@@ -10,6 +11,7 @@
 #include <limits>
 #include <mutex>
 
+#include "base/message.hpp"
 #include "base/settings.hpp"
 #include "gridlops/local/backend.hpp"
 
@@ -90,6 +92,21 @@ bool is_in_threads() {
 }
 
 }  // namespace
+
+OutOfMemory refused_thread(const std::system_error& reason) {
+  const auto limit = [](int resource) -> std::string {
+    struct rlimit of {};
+    if (getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &of) != 0 || of.rlim_cur == RLIM_INFINITY)
+      return "unlimited";
+    return message(of.rlim_cur);
+  };
+  return OutOfMemory(
+      message("a thread cannot be started: ", reason.code().message(),
+              "; it needs room for its stack, and the limits of this process are: address space ",
+              "(ulimit -v) ", limit(RLIMIT_AS), " bytes, stack (ulimit -s) ", limit(RLIMIT_STACK),
+              " bytes, threads of the user (ulimit -u) ", limit(RLIMIT_NPROC),
+              "; raise the limit that is too low, or take more ranks"));
+}
 
 std::vector<int> usable_processors() {
 #if defined(__linux__)

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/numbers.hpp"
+#include "gridlops/base/error.hpp"
 
 namespace gridlops {
 
@@ -23,6 +27,19 @@ bool ranks_outnumber_processors();
 
 /// Makes it this many threads, at least 1, whatever else was said.
 void choose_threads(int threads);
+
+/// The error for a thread that the system refuses: it names the limits of this process.
+OutOfMemory refused_thread(const std::system_error& reason);
+
+/// Starts a thread. Throws OutOfMemory on this rank alone.
+template <class Work>
+std::jthread start_thread(Work&& work) {
+  try {
+    return std::jthread(std::forward<Work>(work));
+  } catch (const std::system_error& error) {
+    throw refused_thread(error);
+  }
+}
 
 /// A thread for less takes longer to start than it saves.
 inline double operations_worth_a_thread = 1 << 17;

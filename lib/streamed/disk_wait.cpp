@@ -8,6 +8,7 @@
 #include "base/message.hpp"
 #include "comm/failure/job_end.hpp"
 #include "gridlops/base/types.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -21,7 +22,7 @@ void DiskPatience::tell(const std::string& for_what) {
 
 DiskWait::DiskWait(std::string for_what) {
   if (for_what.empty()) return;
-  thread_ = std::jthread([what = std::move(for_what)](const std::stop_token& stop) {
+  thread_ = start_thread([what = std::move(for_what)](const std::stop_token& stop) {
     DiskPatience patience;
     std::mutex mutex;
     std::unique_lock lock(mutex);

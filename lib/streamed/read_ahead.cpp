@@ -8,6 +8,7 @@
 #include "base/at_work.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/trace.hpp"
+#include "local/threads.hpp"
 #include "streamed/disk_wait.hpp"
 
 namespace gridlops {
@@ -22,8 +23,8 @@ ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> pass
       slots_(static_cast<std::size_t>(ring_.slots)) {
   read_from(0, 0);
   for (int k = 0; k < threads; ++k)
-    threads_.emplace_back([this, staging = ring_.staging + k * ring_.staging_each](
-                              const std::stop_token& stop) { run(stop, staging); });
+    threads_.push_back(start_thread([this, staging = ring_.staging + k * ring_.staging_each](
+                                        const std::stop_token& stop) { run(stop, staging); }));
 }
 
 ReadAhead::~ReadAhead() {

@@ -13,6 +13,7 @@
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
+#include "local/threads.hpp"
 
 namespace gridlops {
 
@@ -147,7 +148,7 @@ void StoredParts::take_residents() {
     {
       std::vector<std::jthread> threads;
       for (int k = 0; k < ReadAhead::threads; ++k)
-        threads.emplace_back([&, k] {
+        threads.push_back(start_thread([&, k] {
           try {
             for (Index mine = next++; mine < end; mine = next++) {
               const auto [part, piece] = pieces[at(mine)];
@@ -156,7 +157,7 @@ void StoredParts::take_residents() {
           } catch (...) {
             failures[at(k)] = std::current_exception();
           }
-        });
+        }));
     }
     residents_read_ += bytes;
     for (const std::exception_ptr& failure : failures)

@@ -279,6 +279,33 @@ def check_refusals(suite, scratch):
     suite.check(not (suite.folder / "refused.npy").exists(), "a refused run wrote an output")
 
 
+def check_address_space(suite, scratch):
+    """Where a limit of the address space lets A in columns be solved with, the default and A on disks solve, too; and nothing that
+    lacks room there ends otherwise than with 71."""
+    if suite.run("--version", shell="ulimit -v 750000; exec {}").status != 0:
+        return  # sanitizers reserve more
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((6000, 2500))
+    np.save(suite.folder / "long_A.npy", A)
+    np.save(suite.folder / "long_B.npy", A @ np.ones((2500, 4)))
+    enough = 0
+    for limit in range(375000, 750000, 25000):
+        endings = {}
+        for storage in ("columns", "auto", "disk"):
+            run = suite.run("solve", "--matrix", "long_A.npy", "--rhs", "long_B.npy", "--output", "X.npy", "--damp", 1, "--iterations", 5, "--tolerance", "1e-1",
+                            "--quiet", "--scratch", scratch, *([] if storage == "auto" else ["--storage", storage]), shell=f"ulimit -v {limit}; exec {{}}",
+                            environment={"OPENBLAS_NUM_THREADS": "1", "GRIDLOPS_THREADS": "1"})
+            endings[storage] = run.status
+            suite.check(run.status in (0, 71), "ulimit -v", limit, storage, "ends with", run.status, run.errors)
+            suite.check("a thread cannot be started" not in run.errors or f"(ulimit -v) {1024 * limit} bytes" in run.errors, "misses the limit:", run.errors)
+        if endings["columns"] == 0:
+            suite.check(set(endings.values()) == {0}, "ulimit -v", limit, "lets columns be solved with, but", endings)
+            enough += 1
+            if enough == 3:
+                return
+    suite.check(enough > 0, "no limit was enough")
+
+
 def test(suite, full):
     with tempfile.TemporaryDirectory(dir=program.disk()) as scratch:
         exact = make(suite)
@@ -290,6 +317,7 @@ def test(suite, full):
         check_tiles_of_jobs_at_once(suite, scratch, exact, full)
         check_compressed(suite, scratch)
         check_refusals(suite, scratch)
+        check_address_space(suite, scratch)
         suite.check(not os.listdir(scratch), "files are left:", os.listdir(scratch))
 
 

@@ -135,7 +135,7 @@ Watchdog::Watchdog(MPI_Comm comm, double timeout_seconds, WhenStuck when_stuck)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::jthread([this](const std::stop_token& stop) { run_thread(stop); });
+  thread_ = start_thread([this](const std::stop_token& stop) { run_thread(stop); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "base/instantiate.hpp"
+#include "base/message.hpp"
 #include "base/numbers.hpp"
+#include "comm/failure/job_end.hpp"
 #include "dist/matrix_checks.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "local/products/packed_matrix.hpp"
 
@@ -63,11 +66,21 @@ void MatrixBlock<T>::reserve_once(Index cols) {
 template <Scalar T>
 void MatrixBlock<T>::pack() {
   const MatrixView<const T> A = A_.matrix().local();
-  if (!packed_.empty() || A.empty()) return;
+  if (!packed_.empty() || A.empty() || lacks_room_) return;
   const TraceRegion region("pack matrix");
-  packed_ = PackedMatrix<T>(
-      backend(), A, *kernel_choice().set, product_.column_stable(),
-      [this](Index cols) { A_.discard_local_columns(cols); }, packing_);
+  bool is_whole = true;
+  const auto taken = [&](Index cols) {
+    is_whole = false;
+    A_.discard_local_columns(cols);
+  };
+  try {
+    packed_ = PackedMatrix<T>(backend(), A, *kernel_choice().set, product_.column_stable(), taken, packing_);
+  } catch (const OutOfMemory& error) {
+    if (packing_ == Packing::planes || !is_whole) throw;
+    lacks_room_ = true;
+    return report(message("warning: A stays in columns, which products may read more slowly, as there is no ",
+                          "room to pack it: ", error.what()));
+  }
   if (!A_.is_callers()) A_.discard();
 }
 

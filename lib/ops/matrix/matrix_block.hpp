@@ -96,13 +96,14 @@ class MatrixBlock {
   Index kept_bytes(Algorithm algorithm, Index columns) const {
     return bytes_kept_for(algorithm, A_.matrix(), A_.is_callers() && !is_packed_, columns, is_packed_);
   }
-  /// See stays_packed(); the same on all ranks.
+  /// See stays_packed(); the same on all ranks, wherever the room is enough for it.
   bool is_packed() const { return is_packed_; }
   bool is_in_planes() const { return packing_ == Packing::planes; }
   /// What products from now on read of a block in planes.
   void read(Planes planes) { planes_ = planes; }
 
-  /// Packs the block if necessary, and takes the memory for products with op(A).
+  /// Packs the block if necessary, and takes the memory for products with op(A). Where there is no room for a
+  /// packed copy next to the block, the block stays in columns, with a warning of this rank.
   void reserve(Op op);
   /// Y ← α op(A) X + β Y, on this rank.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
@@ -127,8 +128,9 @@ class MatrixBlock {
   bool is_packed_;
   Packing packing_;
   Planes planes_ = Planes::both;
-  PackedMatrix<T> packed_;  // empty before the first product, and where A is empty
-  Buffer<T> both_;          // [R, Q], where A is not packed
+  PackedMatrix<T> packed_;  // empty before the first product, and where A is empty, or stays in columns
+  bool lacks_room_ = false;
+  Buffer<T> both_;  // [R, Q], where A is not packed
 };
 
 /// An operator whose A never moves.

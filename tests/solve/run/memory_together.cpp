@@ -40,10 +40,13 @@ void check_every_allocation(const GridPtr& grid, const std::string& what,
       const Action action = make();
       if (grid->comm().rank() == failing) backend.fail_at(k);
       const Ending mine = ending_of(action);
+      std::array<std::int32_t, 1> has_failed{backend.has_failed()};
+      grid->comm().all_reduce(has_failed, ReduceOp::min);
       backend.fail_at(0);
       INFO("it ended with: " << mine.text);
       REQUIRE(all_ended_alike(*grid, mine));
-      if (mine.type == nullptr) break;
+      if (mine.type == nullptr && has_failed[0] == 0) break;
+      if (mine.type == nullptr) continue;  // A stays in columns where there is no room to pack it
       CHECK(*mine.type == typeid(OutOfMemory));
       const std::string prefix = "rank " + std::to_string(failing) + ": ";
       // A rank that is alone need not say which it is. The ranks of a row or column may have agreed among
