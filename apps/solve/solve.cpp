@@ -174,23 +174,27 @@ std::optional<SolutionSpace<T>> make_space(const SolveTask& task, const Operator
                            .checkpoint = checkpoint_options(task, 0)});
 }
 
-/// Ends the solver on request, once its space is saved.
+/// Ends the solver on request, after its space was to be saved.
 class EndInSpace : public SolveObserver {
  public:
-  explicit EndInSpace(std::string directory) : directory_(std::move(directory)) {}
+  /// failure: SolutionSpace::save_failure().
+  EndInSpace(std::string directory, std::string failure)
+      : directory_(std::move(directory)), failure_(std::move(failure)) {}
   bool step(const IterationInfo&) override {
-    if (end_is_requested())
-      throw Suspended(
-          fmt::format("the space was saved in {} before; a restart solves from there", directory_));
-    return false;
+    if (!end_is_requested()) return false;
+    if (!failure_.empty()) throw OutputError(failure_);
+    throw Suspended(fmt::format("the space was saved in {} before; a restart solves from there", directory_));
   }
 
  private:
-  std::string directory_;
+  std::string directory_, failure_;
 };
 
-/// What every solve of the task is asked for, without the damping. known: of A, if errors are bounded.
-SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& known) {
+/// What every solve of the task is asked for, without the damping. known: of A, if errors are bounded;
+/// space: what it begins in, or null.
+template <Scalar T>
+SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& known,
+                            const SolutionSpace<T>* space) {
   SolveOptions options = task.arguments.options;
   if (task.arguments.bounds_errors()) {
     options.sigma_min = known.sigma_min;
@@ -201,7 +205,7 @@ SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& know
   options.one_pass = task.iteration.one_pass;
   if (task.sweep.in_space)
     if (const std::string saved = std::exchange(options.checkpoint, {}).directory; !saved.empty())
-      options.observers.push_back(std::make_shared<EndInSpace>(saved));
+      options.observers.push_back(std::make_shared<EndInSpace>(saved, space->save_failure()));
   options.observers.push_back(std::make_shared<IterationForSignals>());
   return options;
 }
@@ -216,7 +220,7 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
                        bool shows_progress, Solved& solved) {
   const SolveArguments& arguments = task.arguments;
   CostFunction& cost = solved.cost;
-  SolveOptions options = common_options(task, known);
+  SolveOptions options = common_options(task, known, space);
   if (!task.sweep.in_space)
     cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
   options.damp = cost.damp;
@@ -342,8 +346,9 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
     known.sigma_min = sigma_min_of(arguments, *plain);
     std::optional<SolutionSpace<T>> space = make_space(task, op, B);
     if (task.sweep.in_space) {
-      const SolveReport rest =
-          task.sweep.leaves_rest ? space->solve_rest(B, common_options(task, known)) : SolveReport();
+      const SolveReport rest = task.sweep.leaves_rest
+                                   ? space->solve_rest(B, common_options<T>(task, known, &*space))
+                                   : SolveReport();
       solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0), known),
                       space->dimension(), space->products(), space->end(), rest};
       solved.cost.damp = solved.space->damps();

@@ -31,6 +31,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* manifest_name = "manifest.json";
+/// The file in a folder whose checkpoint is not complete, and what it says.
+constexpr const char *unfinished_name = "unfinished",
+                     *unfinished_text = "GridLOps was writing a checkpoint in this folder\n";
 constexpr std::string_view generation_prefix = "generation-";
 
 /// The hash of a block, column after column.
@@ -116,6 +119,60 @@ std::vector<fs::path> generations_in(const std::string& directory) {
   return found;
 }
 
+constexpr Index most_manifest_bytes = Index{64} << 20;  // enough for 250000 blocks
+
+std::string manifest_in(const std::string& path) { return InputFile(path).text(most_manifest_bytes); }
+
+/// The manifest in a directory; nothing if there is no undamaged one.
+std::optional<Manifest> undamaged_manifest(const std::string& directory) {
+  try {
+    const std::string path = message(directory, "/", manifest_name);
+    return parse_manifest(manifest_in(path), path);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// The folder that the manifest in a directory names; nothing if there is no undamaged manifest.
+std::string current_generation(const std::string& directory) {
+  const std::optional<Manifest> manifest = undamaged_manifest(directory);
+  return manifest ? manifest->folder : std::string();
+}
+
+bool is_unfinished(const fs::path& folder) {
+  try {
+    return InputFile((folder / unfinished_name).string()).text(most_manifest_bytes) == unfinished_text;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+/// Whether a CheckpointWriter has made a folder, and all that is in it. It is empty then, or about to become
+/// unfinished, or it is that, or has the files that its manifest names.
+bool is_own_folder(const fs::path& folder) {
+  const std::optional<Manifest> manifest = undamaged_manifest(folder);
+  bool is_own = is_unfinished(folder) || (manifest && manifest->folder == "."), is_empty = true;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string whole = entry->path().filename(), name = whole.substr(0, whole.find(temporary_mark));
+    is_empty = is_empty && name == unfinished_name && name != whole;
+    const bool is_matrix = fs::path(name).extension() == ".npy" &&
+                           (!manifest || manifest->matrices.count(fs::path(name).stem()) > 0);
+    is_own = is_own && (is_matrix || name == manifest_name || name == unfinished_name) &&
+             fs::is_regular_file(entry->symlink_status(error));
+  }
+  return !error && (is_empty || is_own);
+}
+
+void remove_folder(const fs::path& folder) {
+  std::error_code ignored;
+  if (is_own_folder(folder)) fs::remove_all(folder, ignored);
+}
+
+void write_private_file(const std::string& path, std::string text) {
+  write_text_file(path, Access::owner, [&text] { return std::exchange(text, {}); });
+}
+
 [[noreturn]] void refuse(const std::string& path, const char* what, const std::error_code& error) {
   throw OutputError(message(path, ": ", what, ": ", error.message()));
 }
@@ -134,16 +191,20 @@ std::string make_generation(const std::string& directory) {
     for (const fs::path& path : generations_in(directory))
       number = std::max(number, *generation_number(path) + 1);
     std::string name = message(generation_prefix, number);
-    fs::create_directory(fs::path(directory) / name);
+    const fs::path folder = fs::path(directory) / name;
+    require<OutputError>(fs::create_directory(folder), folder.string(),
+                         ": is in the way of a checkpoint; remove it, or name another folder");
+    try {
+      write_private_file((folder / unfinished_name).string(), unfinished_text);
+    } catch (...) {
+      remove_folder(folder);
+      throw;
+    }
     return name;
   } catch (const fs::filesystem_error& error) {
     refuse(directory, "cannot make room for a checkpoint", error.code());
   }
 }
-
-constexpr Index most_manifest_bytes = Index{64} << 20;  // enough for 250000 blocks
-
-std::string manifest_in(const std::string& path) { return InputFile(path).text(most_manifest_bytes); }
 
 void require_manifest_fits(Index bytes, const std::string& path) {
   require<OutputError>(bytes <= most_manifest_bytes, path, ": would have ", bytes,
@@ -163,23 +224,12 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
   const std::string path = message(directory, "/", manifest_name);
   std::string text = manifest_text(manifest);
   require_manifest_fits(static_cast<Index>(text.size()), path);
-  write_text_file(path, Access::owner, [&] { return std::exchange(text, {}); });
-}
-
-/// The folder that the manifest in a directory names; nothing if there is no undamaged manifest.
-std::string current_generation(const std::string& directory) {
-  try {
-    const std::string path = message(directory, "/", manifest_name);
-    return parse_manifest(manifest_in(path), path).folder;
-  } catch (const InputError&) {
-    return {};
-  }
+  write_private_file(path, std::move(text));
 }
 
 void remove_older(const std::string& directory, const std::string& newest, const std::string& previous) {
-  std::error_code ignored;
   for (const fs::path& path : generations_in(directory))
-    if (path.filename() != newest && path.filename() != previous) fs::remove_all(path, ignored);
+    if (path.filename() != newest && path.filename() != previous) remove_folder(path);
 }
 
 }  // namespace
@@ -229,9 +279,7 @@ CheckpointWriter::CheckpointWriter(std::shared_ptr<const ProcessGrid> grid, cons
 CheckpointWriter::~CheckpointWriter() {
   if (finished_ || name_.empty() || grid_->comm().rank() != 0) return;
   // The manifest may already name it, if only the rename did not reach the disk.
-  if (current_generation(directory_) == name_) return;
-  std::error_code ignored;
-  fs::remove_all(folder(), ignored);
+  if (current_generation(directory_) != name_) remove_folder(folder());
 }
 
 template <Scalar T>
@@ -279,6 +327,8 @@ void CheckpointWriter::finish(std::map<std::string, std::string> facts) {
     const std::string previous = current_generation(directory_);
     manifest_.folder = ".";
     write_manifest(folder(), manifest_);
+    std::error_code ignored;
+    fs::remove(fs::path(folder()) / unfinished_name, ignored);
     synchronise_directory(directory_);
     manifest_.folder = name_;
     manifest_.previous = previous;
@@ -309,7 +359,7 @@ std::string unfinished_generation(Communicator& comm, const std::string& directo
     try {
       std::uint64_t newest = generation_number(current_generation(directory)).value_or(0);
       for (const fs::path& path : generations_in(directory)) {
-        if (*generation_number(path) <= newest) continue;
+        if (*generation_number(path) <= newest || !is_own_folder(path)) continue;
         newest = *generation_number(path);
         name = path.string();
       }

@@ -173,7 +173,7 @@ std::string host_name() {
 /// may itself be too long for a file name.
 std::string prefix_of(const std::string& target) {
   const std::string host = host_name();
-  return message(target, ".tmp.", XXH32(host.data(), host.size(), 0), "-");
+  return message(target, temporary_mark, XXH32(host.data(), host.size(), 0), "-");
 }
 
 enum class Lock { taken, anothers, impossible };
@@ -367,7 +367,15 @@ LockFile::LockFile(const std::string& path, const std::string& what_for, std::ch
                   "notices; removing the file frees it at once"));
     }
   }
-  const std::string holder = message("process ", ::getpid(), " on ", host_name());
+  constexpr std::string_view first_word = "process ";
+  std::array<char, first_word.size()> found{};
+  const Index bytes = ::pread(descriptor_.number(), found.data(), found.size(), 0);
+  if (bytes > 0 && std::string_view(found.data(), static_cast<std::size_t>(bytes)) != first_word) {
+    throw OutputError(message(path,
+                              ": is in the way of a lock of that name, and holds something else, which ",
+                              "would be lost; move it, or name another folder"));
+  }
+  const std::string holder = message(first_word, ::getpid(), " on ", host_name());
   // The lock holds even without the line.
   if (::ftruncate(descriptor_.number(), 0) != 0 ||
       ::pwrite(descriptor_.number(), holder.data(), holder.size(), 0) < 0)

@@ -77,6 +77,9 @@ class OutputFile {
   FileDescriptor descriptor_;
 };
 
+/// Between a target's name and the rest of a TemporaryFile's.
+inline constexpr const char* temporary_mark = ".tmp.";
+
 /// A new file beside the target, whose name it will take. The destructor removes it unless it has taken that
 /// name. If the target exists, the new file gets its mode together with its name, and its owner and group if
 /// this user may set them. Until then only this user may access it.
@@ -128,7 +131,7 @@ class TemporaryFile {
 class LockFile {
  public:
   /// `what_for`, in the error: "save checkpoints there". Throws OutputError if another process has the lock,
-  /// and keeps it for as long as `patience`, with that process's line.
+  /// and keeps it for as long as `patience`, with that process's line; or if the file is no lock.
   LockFile(const std::string& path, const std::string& what_for, std::chrono::seconds patience = {});
   /// Removes the file.
   ~LockFile();

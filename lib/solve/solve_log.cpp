@@ -136,9 +136,9 @@ std::vector<double> SolveLog<T>::limits() const {
 
 template <Scalar T>
 void SolveLog<T>::visit(StateArchive& archive) {
-  std::vector<double> saved_limits = limits();
-  archive.visit_list(saved_limits);
-  has_other_limits_ = saved_limits != limits();
+  if (!has_other_limits_) limits_of_ended_ = limits();
+  archive.visit_list(limits_of_ended_);
+  has_other_limits_ = limits_of_ended_ != limits();
   double sigma_min = options_.sigma_min;
   archive.visit(sigma_min);
   has_other_sigma_min_ = sigma_min != options_.sigma_min;

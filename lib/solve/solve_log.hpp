@@ -48,7 +48,8 @@ class SolveLog {
   void count_guard_products(Index columns) { report_.guard_products += columns; }
 
   void visit(StateArchive& archive);
-  /// Whether a visit has loaded a state that was saved with other limits or tolerances.
+  /// Whether a visit has loaded a state that was saved with other limits or tolerances. Batches that had
+  /// ended are judged by these until they are solved again, and so are saved with them.
   bool has_other_limits() const { return has_other_limits_; }
   /// Whether the saved run knew another σ, on which its quadrature rests.
   bool has_other_sigma_min() const { return has_other_sigma_min_; }
@@ -66,6 +67,7 @@ class SolveLog {
   std::vector<double> operator_norms_;
   bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false,
        has_other_sigma_min_ = false;
+  std::vector<double> limits_of_ended_;
   Index batch_ = 0;
   std::vector<Index> numbers_;
   Index first_here_ = 0;       // position of the batch's first column among this rank's

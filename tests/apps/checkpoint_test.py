@@ -271,6 +271,42 @@ def test_histories(suite):
         shutil.rmtree(suite.folder / "small")
 
 
+def test_folders_of_others(suite):
+    """What others keep under names of checkpoints stays, and a checkpoint that cannot be written keeps nobody from the solution."""
+    shutil.rmtree(suite.folder / "saved", ignore_errors=True)
+    saved = suite.folder / "saved"
+    for name in ("generation-1", "generation-7"):
+        (saved / name).mkdir(parents=True)
+        (saved / name / "best.txt").write_text("population")
+    solve = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--tolerance", "1e-2", "--quiet", "--output"]
+    suite.succeeded(suite.run(*solve, "others.npy", *SAVING))
+    suite.check(all((saved / name / "best.txt").read_text() == "population" for name in ("generation-1", "generation-7")), "lost files of others")
+    tighter = [*solve[:5], "--tolerance", "1e-6", *solve[7:]]
+    suite.succeeded(suite.run(*tighter, "tighter.npy", *SAVING, "--restart", "saved"))
+    suite.succeeded(suite.run(*tighter, "at_once.npy"))
+    error = np.linalg.norm(np.load(suite.folder / "tighter.npy") - np.load(suite.folder / "at_once.npy")) / np.linalg.norm(np.load(suite.folder / "at_once.npy"))
+    suite.check(error < 1e-3, "a converged run goes on to another solution:", error)
+    for name in ("generation-18446744073709551615", "generation-18446744073709551614"):  # there is no number behind these
+        (saved / name).mkdir()
+        (saved / name / "best.txt").write_text("population")
+    run = suite.run(*tighter, "no_room.npy", *SAVING, "--restart", "saved", "--grid", FEW_GRID, ranks=FEW_RANKS)
+    suite.succeeded(run)
+    suite.check(len(run.warning_lines) >= 1 and all("a checkpoint was not written: saved/generation-" in line and "goes on" in line
+                                                    for line in run.warning_lines), "should warn:", run.errors)
+    shutil.rmtree(saved)
+    saved.mkdir()
+    for name in ("generation-18446744073709551615", "generation-18446744073709551614"):
+        (saved / name).mkdir()
+        (saved / name / "best.txt").write_text("population")
+    job = Job(suite, "--checkpoint", "saved", solve=ENDLESS, ranks=None)
+    job.wait_for_rows(3)
+    os.kill(job.process.pid, signal.SIGTERM)
+    run = job.end()
+    suite.succeeded(run, status=74)
+    suite.check(len(run.error_lines) == 1 and "generation-18446744073709551615: is in the way" in run.error_lines[0], "should say:", run.errors)
+    shutil.rmtree(saved)
+
+
 def test_guesses(suite):
     """A restart goes on with the same initial guess or without one, and refuses another."""
     solve = ["solve", "--matrix", "small_A.npy", "--rhs", "small_B.npy", "--quiet", "--tolerance", "0", "--grid", FEW_GRID, "--output"]
@@ -459,6 +495,7 @@ def test(suite, full):
         test_form_of_one_pass(suite)
         test_storage(suite)
     test_histories(suite)
+    test_folders_of_others(suite)
     test_guesses(suite)
     test_signals_without_checkpoints(suite)
     test_interrupts(suite)

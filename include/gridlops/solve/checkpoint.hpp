@@ -16,11 +16,16 @@ namespace gridlops {
 /// operator, transport and BLAS: if the sums over ranks are repeatable, a restart ends with the same bits as
 /// an uninterrupted run. NCCL's sums may not be; column_stable makes them so. On another grid the result
 /// agrees to within rounding. Options that solver_options() calls honoured may have new values, for example
-/// more iterations: the state at the iteration limit is saved too. Options that it calls fixed must keep
-/// their values.
+/// more iterations or another tolerance: the state at the end is saved too. Options that it calls fixed must
+/// keep their values.
+///
+/// If a checkpoint cannot be written, the first rank prints a warning, and the solver goes on and tries again
+/// when the next one is due. Only where the state was requested, since the job must end, it throws
+/// OutputError on all ranks.
 ///
 /// The directory holds the two newest checkpoints and a manifest.json of the newest one, which is written
-/// last. All members of the grid write the files, and check them against their hashes when reading.
+/// last. All members of the grid write the files, and check them against their hashes when reading. Older
+/// checkpoints are removed; a folder generation-N that holds anything else is left alone.
 ///
 /// Only one job at a time saves to a directory: while a solver runs it holds the file `lock` there with a
 /// system lock that ends with its process. Only a restart from what an earlier run saved replaces it.

@@ -84,6 +84,9 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// files, the small problems and the curves, but neither A nor B. Throws OutputError on all ranks if it
   /// cannot be written, or something was saved there before.
   void save(const std::string& directory) const;
+  /// Why SpaceOptions::checkpoint does not have the whole space, since the last attempt to save it there
+  /// failed; empty if it has, or was not named.
+  const std::string& save_failure() const;
 
   Index dimension() const;
   /// The columns that were multiplied with A or Aᴴ.

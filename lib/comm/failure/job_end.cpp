@@ -45,6 +45,8 @@ void write_line(std::string_view line) noexcept {
 
 void report(const std::string& text) { write_line(line_of_rank(text)); }
 
+void warn(const std::string& text) { write_line(message("gridlops: warning: ", text, "\n")); }
+
 // MPI_Abort may hang or return. Then the alarm, or the last line, ends the process.
 void end_job(ExitStatus status) noexcept {
   status_at_alarm = static_cast<int>(status);

@@ -20,6 +20,8 @@ std::string line_of_rank(const std::string& text);
 void write_line(std::string_view line) noexcept;
 /// Writes a line of this rank.
 void report(const std::string& text);
+/// Writes "gridlops: warning: TEXT", of what all ranks know. Call it on one.
+void warn(const std::string& text);
 
 /// Ends all processes of the job with this status. Any one of them may call it.
 [[noreturn]] void end_job(ExitStatus status) noexcept;

@@ -2,6 +2,7 @@
 #include "solve/checkpoint/checkpoints.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -11,6 +12,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
+#include "comm/failure/job_end.hpp"
 #include "gridlops/base/error.hpp"
 #include "solve/checkpoint/fingerprint.hpp"
 #include "solve/run/column_method.hpp"
@@ -46,6 +48,21 @@ void check_checkpoint_directory(Communicator& comm, const CheckpointOptions& opt
 
 std::string unfinished_checkpoint(Communicator& comm, const std::string& directory) {
   return unfinished_generation(comm, directory);
+}
+
+void PatientSaves::save(Communicator& comm, bool must_end, const std::function<void()>& write) {
+  try {
+    write();
+    failure_.clear();
+    failures_ = 0;
+  } catch (const OutputError& error) {
+    failure_ = error.what();
+    if (must_end) throw;
+    // Of many failures in a row the first, second, fourth, eighth … are told.
+    if (std::has_single_bit(++failures_) && comm.rank() == 0)
+      warn(message("a checkpoint was not written: ", failure_,
+                   "; the solver goes on, and tries again at the next one"));
+  }
 }
 
 template <Scalar T>
@@ -163,11 +180,13 @@ StateArchive Checkpoints<T>::begin_numbers() {
 template <Scalar T>
 void Checkpoints<T>::save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices,
                           Index iteration) {
-  CheckpointWriter writer(grid_, options_.directory);
-  writer.write(x_name, X_);
-  for (const NamedMatrix<T>& named : matrices) writer.write(named.name, named.matrix);
-  writer.write_numbers(numbers_name, numbers.numbers());
-  writer.finish(facts(iteration));
+  saves_.save(grid_->comm(), suspends_, [&] {
+    CheckpointWriter writer(grid_, options_.directory);
+    writer.write(x_name, X_);
+    for (const NamedMatrix<T>& named : matrices) writer.write(named.name, named.matrix);
+    writer.write_numbers(numbers_name, numbers.numbers());
+    writer.finish(facts(iteration));
+  });
   last_save_ = Clock::now();
   wanted_ = false;
   if (suspends_)

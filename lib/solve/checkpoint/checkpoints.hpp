@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +18,20 @@ namespace gridlops {
 
 template <Scalar T>
 class ColumnMethod;
+
+/// Writes checkpoints of one job where that may fail, and the job goes on.
+class PatientSaves {
+ public:
+  /// Calls write(), which throws OutputError on all ranks if it fails (collective over comm). The first rank
+  /// warns of a failure, unless the job must end: then throws that error.
+  void save(Communicator& comm, bool must_end, const std::function<void()>& write);
+  /// The text of the last failure; empty if the last save went well.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  std::string failure_;
+  std::uint64_t failures_ = 0;
+};
 
 /// Decides when and where to save the state of one solve, and holds the saved state to continue from, if any.
 template <Scalar T>
@@ -39,7 +55,8 @@ class Checkpoints {
   bool suspends() const { return suspends_; }
   /// Begins the numbers of a state to be saved.
   StateArchive begin_numbers();
-  /// Throws Suspended if the user requested it.
+  /// Throws Suspended, or OutputError if nothing could be saved, if the user requested it. Otherwise a
+  /// failure to save is a warning.
   void save(const StateArchive& numbers, const std::vector<NamedMatrix<T>>& matrices, Index iteration);
 
   /// Whether there is a saved state that has not been used yet.
@@ -67,6 +84,7 @@ class Checkpoints {
   std::vector<FixedNumbers> fixed_;
   std::unique_ptr<CheckpointReader> saved_;
   StateArchive saved_numbers_;
+  PatientSaves saves_;
   Clock::time_point last_save_ = Clock::now();
   bool wanted_ = false, suspends_ = false;
 };

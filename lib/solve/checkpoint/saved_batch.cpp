@@ -18,12 +18,18 @@ bool SavedBatch<T>::is_due() const {
     return state.reason == StopReason::iteration_limit;
   };
   const auto all = std::count_if(batch_.verdicts.all().begin(), batch_.verdicts.all().end(), is_at_limit);
-  Index now = 0;
-  for (Index k = 0; k < batch_.block.count(); ++k) now += is_at_limit(batch_.column(k)) ? 1 : 0;
+  Index now = 0, go_on = 0;
+  for (Index k = 0; k < batch_.block.count(); ++k) {
+    now += is_at_limit(batch_.column(k)) ? 1 : 0;
+    go_on += batch_.column(k).reason ? 0 : 1;
+  }
   // If other columns restart after a column has reached the iteration limit, they do something that a run
   // with more iterations would not do. So the state after such a restart is not saved.
   if (all > now) return checkpoints.suspends();
-  return now > 0 || checkpoints.due(batch_.iteration);
+  const bool is_end =
+      go_on == 0 && batch_.solve.log.batch() + 1 ==
+                        batch_count(batch_.solve.B.layout().cols.partition, batch_.solve.options.batch);
+  return now > 0 || is_end || checkpoints.due(batch_.iteration);
 }
 
 /// Columns are saved in their own places, so that a run on any grid can continue from them.

@@ -17,7 +17,8 @@ class SavedBatch {
   bool has_state() const { return batch_.solve.checkpoints.has_saved(); }
   /// Resumes from that state (collective over the grid).
   void resume(BatchScale<T>& scale);
-  /// Whether to save the state after this iteration; the same on all ranks.
+  /// Whether to save the state after this iteration; the same on all ranks. Columns that end with it must
+  /// still be active.
   bool is_due() const;
   /// Saves it (collective over the grid).
   void save();

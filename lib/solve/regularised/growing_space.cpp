@@ -78,7 +78,7 @@ GrowingSpace<T>::GrowingSpace(OperatorPtr<T> A, const ConstDistMatrix<T>& B, con
     go_on(saving.restart);
   }
   grow();
-  if (lock) write(saving.directory);
+  if (lock) saves_.save(comm(), false, [&] { write(saving.directory); });
 }
 
 template <Scalar T>
@@ -197,7 +197,10 @@ bool GrowingSpace<T>::answer_requests() {
   }
   const Index steps = projected().steps();
   is_due = is_due || (saving.every_iterations > 0 && steps > 0 && steps % saving.every_iterations == 0);
-  if (saves && (suspends || is_due)) write(saving.directory);
+  if (saves && (suspends || is_due)) {
+    saves_.save(comm(), suspends, [&] { write(saving.directory); });
+    last_save_ = Clock::now();
+  }
   if (suspends)
     throw Suspended(message("a space of ", projected().dimension(), " vectors was saved in ",
                             saving.directory,
@@ -420,7 +423,6 @@ void GrowingSpace<T>::write(const std::string& directory) {
   facts[layout_fact] = layout;
   facts[steps_fact] = message(projected().steps());
   writer.finish(std::move(facts));
-  last_save_ = Clock::now();
 }
 
 template <Scalar T>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gridlops/solve/solution_space.hpp"
+#include "solve/checkpoint/checkpoints.hpp"
 #include "solve/methods/block_bidiagonalisation.hpp"
 
 namespace gridlops {
@@ -24,6 +25,8 @@ class GrowingSpace {
 
   /// Collective over the grid.
   void save(const std::string& directory);
+  /// As of SolutionSpace.
+  const std::string& save_failure() const { return saves_.failure(); }
 
   /// The norms of x, of the residual and of the gradient, and whether x is solved, for each pair of D and
   /// column, D by D.
@@ -106,6 +109,7 @@ class GrowingSpace {
   SpaceEnd end_ = SpaceEnd::user_stop;
   Pairs pairs_;
   double cost_ = 0, affordable_ = 0;  // multiplications on a rank: of the space, and of CGLS at least
+  PatientSaves saves_;
   Clock::time_point last_save_ = Clock::now();
 };
 

@@ -230,6 +230,11 @@ void SolutionSpace<T>::save(const std::string& directory) const {
   space_->save(directory);
 }
 template <Scalar T>
+const std::string& SolutionSpace<T>::save_failure() const {
+  return space_->save_failure();
+}
+
+template <Scalar T>
 Index SolutionSpace<T>::dimension() const {
   return space_->projected().dimension();
 }

@@ -234,8 +234,15 @@ TEST_CASE("Only two checkpoints are kept, and what a writer that died left is re
   const ScratchFolder folder;
   const std::filesystem::path saved = folder.file("saved");
   if (world().rank() == 0) {
-    std::filesystem::create_directories(saved / "generation-7");
+    for (const char* name : {"generation-3", "generation-4", "generation-5", "generation-6", "generation-7"})
+      std::filesystem::create_directories(saved / name);
+    std::ofstream(saved / "generation-7" / "unfinished")
+        << "GridLOps was writing a checkpoint in this folder\n";
     std::ofstream(saved / "generation-7" / "x.npy") << "half a fi";
+    // Whose these are, nobody knows.
+    std::ofstream(saved / "generation-4" / "best.txt") << "population";
+    std::ofstream(saved / "generation-5" / "x.npy") << "no checkpoint";
+    std::filesystem::create_directories(saved / "generation-6" / "x.npy");
   }
   world().barrier();
   SolveOptions options;
@@ -248,11 +255,117 @@ TEST_CASE("Only two checkpoints are kept, and what a writer that died left is re
   for (const auto& entry : std::filesystem::directory_iterator(saved))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
-  CHECK(names == std::vector<std::string>{"generation-11", "generation-12", "manifest.json"});
+  CHECK(names == std::vector<std::string>{"generation-11", "generation-12", "generation-4", "generation-5",
+                                          "generation-6", "manifest.json"});
+  CHECK(contents((saved / "generation-4" / "best.txt").string()) == "population");
   const auto facts = checkpoint_facts(world(), saved.string());
   CHECK(facts.at("iteration") == "10");
   CHECK(read_manifest(world(), saved.string()).previous == "generation-11");
   CHECK(checkpoint_facts(world(), (saved / "generation-11").string()).at("iteration") == "8");
+}
+
+TEST_CASE("What somebody put into the folder of a checkpoint is not removed with it") {
+  const GridPtr grid = compact_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  const ScratchFolder folder;
+  const std::filesystem::path saved = folder.file("saved");
+  SolveOptions options;
+  options.max_iterations = 10;
+  options.checkpoint.directory = saved.string();
+  options.checkpoint.every_iterations = 2;
+  Index iteration = 0;
+  options.checkpoint.requested = [&] {
+    if (++iteration == 3 && grid->comm().rank() == 0)
+      std::ofstream(saved / "generation-1" / "mine.npy") << "notes";
+    return false;
+  };
+  problem.solve_with(options);
+  world().barrier();
+  CHECK(contents((saved / "generation-1" / "mine.npy").string()) == "notes");
+  CHECK(!std::filesystem::exists(saved / "generation-2"));
+  CHECK(std::filesystem::exists(saved / "generation-5"));
+  // Nor is a file that is no lock.
+  world().barrier();
+  if (world().rank() == 0) std::ofstream(saved / "lock") << "of my house";
+  world().barrier();
+  options.checkpoint.restart = saved.string();
+  options.checkpoint.requested = {};
+  if (grid->is_member()) CHECK_THROWS_AS(problem.solve_with(options), OutputError);
+  world().barrier();
+  CHECK(contents((saved / "lock").string()) == "of my house");
+}
+
+TEST_CASE("A run that has converged goes on to a smaller tolerance") {
+  for (const GridPtr& grid : compact_grids()) {
+    for (const Case<double>& how : all_cases<double>()) {
+      for (const Index batch : {0, 2}) {
+        CAPTURE(how.name, batch, describe(*grid));
+        const Problem<double> problem(grid, how, 3);
+        const ScratchFolder folder;
+        SolveOptions options;
+        options.batch = batch;
+        options.max_iterations = 1000;
+        options.tolerance = 1e-2;
+        options.checkpoint.directory = folder.file("saved");
+        const Solution<double> begun = problem.solve_with(options);
+        const std::string problem_of_end = folder.file("saved");
+        options.checkpoint.restart = problem_of_end;
+        const Solution<double> again = problem.solve_with(options);
+        options.tolerance = 1e-9;
+        const Solution<double> resumed = problem.solve_with(options);
+        options.checkpoint = {};
+        const Solution<double> whole = problem.solve_with(options);
+        if (!grid->is_member()) continue;
+        CHECK(same_bits(again.X, begun.X));
+        double error = 0, norm = 0;
+        for (std::size_t k = 0; k < whole.X.size(); ++k) {
+          error += std::norm(resumed.X[k] - whole.X[k]);
+          norm += std::norm(whole.X[k]);
+        }
+        CHECK(std::sqrt(error) <= 1e-6 * std::sqrt(norm));
+        for (Index j = 0; j < nrhs; ++j) {
+          CHECK(is_solved(again.verdict(j).reason));
+          CHECK(is_solved(resumed.verdict(j).reason));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A checkpoint that cannot be written is tried again, and only the end that is asked for fails") {
+  const GridPtr grid = compact_grids().back();
+  const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
+  for (const Index asked : {0, 6}) {
+    CAPTURE(asked);
+    const ScratchFolder folder;
+    const std::filesystem::path saved = folder.file("saved");
+    // Behind the last number there is none.
+    const std::filesystem::path last = saved / "generation-18446744073709551615",
+                                before = saved / "generation-18446744073709551614";
+    SolveOptions options;
+    options.max_iterations = 10;
+    options.tolerance = 0;
+    options.checkpoint.directory = saved.string();
+    options.checkpoint.every_iterations = 2;
+    Index iteration = 0;
+    options.checkpoint.requested = [&] {
+      ++iteration;
+      if (grid->comm().rank() == 0 && iteration == 3)
+        for (const auto& path : {last, before}) std::filesystem::create_directories(path / "mine");
+      if (grid->comm().rank() == 0 && iteration == 9)
+        for (const auto& path : {last, before}) std::filesystem::remove_all(path);
+      return iteration == asked;
+    };
+    if (asked > 0) {
+      if (grid->is_member()) CHECK_THROWS_AS(problem.solve_with(options), OutputError);
+    } else {
+      const Solution<double> solved = problem.solve_with(options);
+      if (grid->is_member()) CHECK(solved.verdict(0).reason == StopReason::iteration_limit);
+    }
+    world().barrier();
+    CHECK(checkpoint_facts(world(), saved.string()).at("iteration") == (asked > 0 ? "2" : "10"));
+    world().barrier();
+  }
 }
 
 TEST_CASE("A damaged checkpoint is refused by a text that names the one before, which goes on") {
