@@ -18,6 +18,18 @@
 
 namespace gridlops {
 
+TileTables read_tables(Communicator& comm, const CheckpointReader& reader, const std::string& directory) {
+  TileTables tables{.header = header_in_manifest(reader.manifest(), directory)};
+  const std::vector<double> figures = reader.read_numbers("figures"), numbers = reader.read_numbers("tiles");
+  tables.row_sizes = reader.read_numbers("row-tiles");
+  tables.col_sizes = reader.read_numbers("column-tiles");
+  tables.row_order = reader.read_numbers("rows");
+  tables.col_order = reader.read_numbers("columns");
+  attempt(comm, [&] { tables.tiles.reserve(numbers.size() / TileEntry::numbers); });
+  interpret(tables, figures, numbers, directory);
+  return tables;
+}
+
 struct SavedCompressed::Tables {
   std::string directory;
   TileTables of_tiles{};

@@ -9,7 +9,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/comm/failure.hpp"
+#include "gridlops/io/array_file.hpp"
 
 namespace gridlops {
 
@@ -67,6 +67,9 @@ MatrixHeader header_in_manifest(const Manifest& manifest, const std::string& dir
   for (const ScalarType each : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128}) {
     if (type != name_of(each)) continue;
     header.type = each;
+    require<InputError>(fits_file(header.rows, header.cols, header.type), directory,
+                        ": its manifest says that the matrix is ", header.rows, " x ", header.cols,
+                        ", which no file can hold");
     return header;
   }
   throw InputError(message(directory, ": its manifest names the element type ", type));
@@ -76,11 +79,13 @@ std::vector<std::string> table_files() {
   return {"figures", "tiles", "row-tiles", "column-tiles", "rows", "columns"};
 }
 
-namespace {
-
-/// Fills the tables with what their numbers say. They have the orders and the sizes, and room for the tiles.
 void interpret(TileTables& tables, const std::vector<double>& figures, const std::vector<double>& numbers,
                const std::string& directory) {
+  require<InputError>(std::ssize(tables.row_order) == tables.header.rows &&
+                          std::ssize(tables.col_order) == tables.header.cols,
+                      directory, ": its manifest says that the matrix is ", tables.header.rows, " x ",
+                      tables.header.cols, ", but its tiles have ", tables.row_order.size(), " x ",
+                      tables.col_order.size());
   require<InputError>(
       figures.size() == 6 &&
           numbers.size() == tables.row_sizes.size() * tables.col_sizes.size() * TileEntry::numbers,
@@ -108,24 +113,12 @@ void interpret(TileTables& tables, const std::vector<double>& figures, const std
   tables.power = static_cast<int>(figures[5]);
 }
 
-}  // namespace
-
-TileTables read_tables(Communicator& comm, const CheckpointReader& reader, const std::string& directory) {
-  TileTables tables{.header = header_in_manifest(reader.manifest(), directory)};
-  const std::vector<double> figures = reader.read_numbers("figures"), numbers = reader.read_numbers("tiles");
-  tables.row_sizes = reader.read_numbers("row-tiles");
-  tables.col_sizes = reader.read_numbers("column-tiles");
-  tables.row_order = reader.read_numbers("rows");
-  tables.col_order = reader.read_numbers("columns");
-  attempt(comm, [&] { tables.tiles.reserve(numbers.size() / TileEntry::numbers); });
-  interpret(tables, figures, numbers, directory);
-  return tables;
-}
-
 KeptLines keep(const std::vector<double>& order, const std::vector<double>& sizes, Range mine, Index count,
                const std::string& directory) {
+  require<InputError>(std::ssize(order) == count, directory, ": its tiles have ", order.size(),
+                      " rows or columns, not ", count);
   KeptLines lines;
-  std::vector<bool> seen(at(count));
+  std::vector<bool> seen(order.size());
   std::size_t next = 0;
   for (std::size_t l = 0; l < sizes.size(); ++l) {
     lines.sizes.push_back(count_of(sizes[l], directory));
@@ -146,8 +139,8 @@ KeptLines keep(const std::vector<double>& order, const std::vector<double>& size
     lines.kept.sizes.push_back(std::ssize(inside));
     lines.inside.push_back(std::move(inside));
   }
-  require<InputError>(std::ssize(order) == count && static_cast<Index>(next) == count, directory,
-                      ": its tiles have ", next, " rows or columns, not ", count);
+  require<InputError>(static_cast<Index>(next) == count, directory, ": its tiles have ", next,
+                      " rows or columns, not ", count);
   return lines;
 }
 

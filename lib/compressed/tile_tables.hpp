@@ -42,6 +42,11 @@ struct TileTables {
   }
 };
 
+/// Fills the tables with what their numbers say. They have the header, the orders and the sizes, and room for
+/// the tiles. Throws InputError, alike wherever the numbers are the same.
+void interpret(TileTables& tables, const std::vector<double>& figures, const std::vector<double>& numbers,
+               const std::string& directory);
+
 /// Reads them (collective over comm, that of the grid of the reader). Throws InputError on all ranks if they
 /// are damaged, and OutOfMemory.
 TileTables read_tables(Communicator& comm, const CheckpointReader& reader, const std::string& directory);

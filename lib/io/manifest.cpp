@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <queue>
+#include <utility>
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
@@ -81,6 +84,26 @@ Json matrix_json(const SavedMatrix& matrix) {
   return {{"dtype", name_of(matrix.type)}, {"rows", matrix.rows}, {"cols", matrix.cols}, {"blocks", blocks}};
 }
 
+/// Throws InputError if two of the blocks, none of which is empty, have an element in common.
+void require_apart(std::vector<SavedBlock> blocks) {
+  std::sort(blocks.begin(), blocks.end(),
+            [](const SavedBlock& a, const SavedBlock& b) { return a.cols.begin < b.cols.begin; });
+  using Ends = std::pair<Index, Range>;  // the end of the columns, and the rows
+  const auto later = [](const Ends& a, const Ends& b) { return a.first > b.first; };
+  std::priority_queue<Ends, std::vector<Ends>, decltype(later)> ends(later);
+  std::map<Index, Index> rows;  // of the blocks that have a column: the end by the begin
+  for (const SavedBlock& block : blocks) {
+    for (; !ends.empty() && ends.top().first <= block.cols.begin; ends.pop())
+      rows.erase(ends.top().second.begin);
+    const auto next = rows.lower_bound(block.rows.begin);
+    require<InputError>((next == rows.end() || next->first >= block.rows.end()) &&
+                            (next == rows.begin() || std::prev(next)->second <= block.rows.begin),
+                        "blocks that overlap");
+    rows.emplace_hint(next, block.rows.begin, block.rows.end());
+    ends.emplace(block.cols.end(), block.rows);
+  }
+}
+
 SavedMatrix matrix_in(const Json& json) {
   SavedMatrix matrix;
   const auto type = type_named(json.at("dtype").get<std::string>());
@@ -95,10 +118,13 @@ SavedMatrix matrix_in(const Json& json) {
   for (const Json& block : json.at("blocks")) {
     matrix.blocks.push_back({range_in(block.at("rows"), matrix.rows), range_in(block.at("cols"), matrix.cols),
                              hash_in(block.at("xxh3").get<std::string>())});
-    elements += matrix.blocks.back().rows.size * matrix.blocks.back().cols.size;
+    const Index mine = matrix.blocks.back().rows.size * matrix.blocks.back().cols.size;
+    require<InputError>(mine > 0, "a block without elements");
+    elements += mine;
     require<InputError>(elements <= matrix.rows * matrix.cols, "blocks that overlap");
   }
   require<InputError>(elements == matrix.rows * matrix.cols, "blocks that do not make up their matrix");
+  require_apart(matrix.blocks);
   return matrix;
 }
 

@@ -142,30 +142,30 @@ void SolveLog<T>::visit(StateArchive& archive) {
   double sigma_min = options_.sigma_min;
   archive.visit(sigma_min);
   has_other_sigma_min_ = sigma_min != options_.sigma_min;
-  archive.visit(batch_, report_.iterations, report_.guard_products);
+  archive.visit_count(batch_, batch_count(X_.layout().cols.partition, options_.batch) - 1);
+  archive.visit(report_.iterations, report_.guard_products);
   for (std::vector<double>* norms :
        {&residual_norms_, &first_residual_norms_, &tested_norms_, &x_norms_, &objectives_, &operator_norms_})
-    archive.visit_list(*norms);
+    archive.visit_all(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,
                   column.relative_normal_residual_norm, column.operator_norm, column.condition,
                   column.reference_norm, column.tested_norm, column.quadrature);
   if (has_other_sigma_min_)
     for (ColumnReport& column : report_.columns) column.quadrature = 1;
-  auto alarms = static_cast<Index>(report_.alarms.size());
-  archive.visit(alarms);
-  report_.alarms.resize(at(alarms));
-  for (GuardAlarm& alarm : report_.alarms)
-    archive.visit(alarm.kind, alarm.iteration, alarm.column, alarm.found, alarm.limit);
-  auto records = static_cast<Index>(report_.history.size());
-  archive.visit(records);
-  report_.history.resize(at(records));
-  for (IterationRecord& record : report_.history) {
+  archive.visit_list(report_.alarms, [&](GuardAlarm& alarm) {
+    archive.visit(alarm.kind, alarm.iteration);
+    archive.visit_count(alarm.column, X_.cols() - 1);
+    archive.visit(alarm.found, alarm.limit);
+  });
+  archive.visit_list(report_.history, [&](IterationRecord& record) {
     archive.visit(record.iteration);
-    archive.visit_list(record.columns);
-    archive.visit_list(record.residual_norms);
-    archive.visit_list(record.tested_norms);
-  }
+    archive.visit_list(record.columns, [&](Index& column) { archive.visit_count(column, X_.cols() - 1); });
+    record.residual_norms.resize(record.columns.size());
+    record.tested_norms.resize(record.columns.size());
+    archive.visit_all(record.residual_norms);
+    archive.visit_all(record.tested_norms);
+  });
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class SolveLog<T>;

@@ -38,6 +38,7 @@ import splitting_area
 import strategies
 import space_area
 import spectrum_area
+import state_area
 import sweep_area
 import tree_area
 from problems import Problem
@@ -51,6 +52,7 @@ AREAS = {"solve": (solve_area.check, strategies.all_solves()),
          "one_pass": (solve_area.check, strategies.wide_in_one_pass()),
          "hermitian": (solve_area.check, strategies.hermitian()),
          "spectrum": (spectrum_area.check, strategies.spectra()),
+         "state": (state_area.check, strategies.states()),
          "sweep": (sweep_area.check, strategies.sweeps()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),

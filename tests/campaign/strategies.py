@@ -247,6 +247,20 @@ def spaces(draw):
 
 
 @st.composite
+def states(draw):
+    """What damages a checkpoint, a saved space or a compressed matrix, or foreign files where one is saved."""
+    part = draw(one_of("numbers", "manifest", "foreign"))
+    solver = draw(one_of("space", "cgls", "block-cgls", "lsqr", "fista", *(["compressed"] if part == "manifest" else [])))
+    names = one_of("generation-1/best.txt", "generation-2/x.npy", "generation-3/manifest.json", "generation-4/sub/x.npy", "generation-5/unfinished",
+                   "generation-18446744073709551615/a", "generation-18446744073709551614/b", "lock", "manifest.json", "x.npy", "notes/n.txt",
+                   "generation-7")
+    return {"area": "state", "part": part, "solver": solver, "seed": draw(seeds), "cut": draw(one_of(0, 0, 0, 0.3, 0.9)),
+            "numbers": draw(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 15)).map(list), min_size=1, max_size=3)),
+            "names": draw(st.lists(names, min_size=1, max_size=4, unique=True)),
+            "how": {"transport": "mpi", "grid": [1, 1], "ranks": 1}}
+
+
+@st.composite
 def splittings(draw):
     """Objectives of two parts, f(Kx − b) + g(Lx), for ADMM and for the primal-dual method."""
     name, method = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of("admm", "primal-dual"))

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -16,12 +17,16 @@
 
 #include "command_line/machine_file.hpp"
 #include "command_line/option_values.hpp"
+#include "compressed/tile_tables.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "io/array_name.hpp"
 #include "io/calibration_file.hpp"
 #include "io/manifest.hpp"
 #include "io/npy_header.hpp"
+#include "solve/methods/projected_problem.hpp"
+#include "solve/run/active_columns.hpp"
+#include "solve/run/column_state.hpp"
 
 namespace {
 
@@ -114,6 +119,23 @@ std::string signed_manifest(nlohmann::json json) {
   return json.dump();
 }
 
+/// The tables of a compressed matrix, of which nothing is there but the manifest.
+void check_compressed(const Manifest& manifest) {
+  constexpr std::size_t messages = 4096;
+  const MatrixHeader header = header_in_manifest(manifest, "fuzz");
+  require(header.rows >= 0 && header.cols >= 0 && fits_file(header.rows, header.cols, header.type),
+          "a matrix of an impossible size");
+  largest_allocation = 0;
+  try {
+    TileTables tables{.header = header};
+    interpret(tables, std::vector<double>(6), {}, "fuzz");
+    require(header.rows == 0 && header.cols == 0, "tables without rows of a matrix that has some");
+    keep({}, {}, {}, header.rows, "fuzz");
+  } catch (const InputError&) {
+  }
+  require(largest_allocation <= messages, "memory for tables that are not there");
+}
+
 void check_sound_manifest(const std::string& text) {
   try {
     const Manifest manifest = parse_manifest(text, "fuzz");
@@ -129,10 +151,16 @@ void check_sound_manifest(const std::string& text) {
         elements += block.rows.size * block.cols.size;
       }
       require(elements == matrix.rows * matrix.cols, "blocks that are not the matrix");
+      for (auto a = matrix.blocks.begin(); matrix.blocks.size() < 50 && a != matrix.blocks.end(); ++a)
+        for (auto b = matrix.blocks.begin(); b != a; ++b)
+          require(a->rows.end() <= b->rows.begin || b->rows.end() <= a->rows.begin ||
+                      a->cols.end() <= b->cols.begin || b->cols.end() <= a->cols.begin,
+                  "an element in two blocks");
     }
     const std::string again = manifest_text(manifest);
     require(manifest_text(parse_manifest(again, "again")) == again,
             "a manifest that is read otherwise than written");
+    check_compressed(manifest);
   } catch (const InputError&) {
   }
 }
@@ -145,6 +173,56 @@ void check_manifest(const std::string& text) {
       check_sound_manifest(signed_manifest(json));
     } catch (const nlohmann::json::exception&) {  // it has bytes that JSON cannot have
     }
+}
+
+template <Scalar S>
+void check_projected(StateArchive& archive, Index columns) {
+  ProjectedProblem<S> problem;
+  problem.visit(archive, columns);
+  require(problem.dimension() <= problem.steps() * columns, "blocks wider than the data");
+  if (problem.dimension() * columns > 1000) return;  // takes long
+  const auto solution = problem.solve(0.1, 1e-10);
+  require(solution.y.rows() == problem.dimension() && solution.y.cols() == columns,
+          "solutions of another problem");
+  require(std::ssize(solution.residual) == columns, "norms of other columns");
+}
+
+/// The first byte says which kind of numbers follow, as saved spaces and other states of solvers have them.
+void check_state(const std::string& text) {
+  if (text.empty()) return;
+  std::vector<double> numbers((text.size() - 1) / sizeof(double));
+  if (!numbers.empty()) std::memcpy(numbers.data(), text.data() + 1, numbers.size() * sizeof(double));
+  constexpr std::size_t messages = 4096;
+  largest_allocation = 0;
+  try {
+    StateArchive archive(numbers);
+    if (text[0] < 'c') {
+      std::vector<int> powers;
+      archive.visit_list(powers);
+      const Index columns = std::ssize(powers);
+      text[0] == 'a' ? check_projected<double>(archive, columns)
+                     : check_projected<std::complex<double>>(archive, columns);
+    } else {
+      constexpr Index columns = 6;
+      ActiveColumns active{Partition::balanced(columns, 2)};
+      archive.visit(active);
+      std::vector<char> seen(std::size_t{columns}, 0);
+      for (Index k = 0; k < active.count(); ++k) {
+        const Index column = active.column(k);
+        require(0 <= column && column < columns && seen[static_cast<std::size_t>(column)]++ == 0,
+                "a column twice, or none");
+      }
+      std::vector<ColumnState> states(2);
+      archive.visit_all(states);
+      require(states.size() == 2, "another number of columns");
+      SpaceEnd end{};
+      archive.visit(end);
+      require(end <= SpaceEnd::non_finite, "an end that is none");
+    }
+  } catch (const InputError&) {
+  }
+  // A complex matrix of the numbers, with its transpose and what is made of it.
+  require(largest_allocation <= 1000 * text.size() + messages, "memory beyond all numbers");
 }
 
 void check_machine(const std::string& text) {
@@ -206,9 +284,10 @@ void check_grid(const std::string& text) {
 
 }  // namespace
 
-const std::array<Target, 7> targets{{{"npy_header", check_npy_header},
+const std::array<Target, 8> targets{{{"npy_header", check_npy_header},
                                      {"array_name", check_array_name},
                                      {"manifest", check_manifest},
+                                     {"state", check_state},
                                      {"machine", check_machine},
                                      {"calibration", check_calibration},
                                      {"numbers", check_numbers},

@@ -13,6 +13,6 @@ struct Target {
   void (*check)(const std::string& text);
 };
 
-extern const std::array<Target, 7> targets;
+extern const std::array<Target, 8> targets;
 
 }  // namespace gridlops::fuzz

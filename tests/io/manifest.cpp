@@ -51,6 +51,30 @@ TEST_CASE("A manifest of which any byte changed that is not white space is refus
   }
 }
 
+TEST_CASE("Blocks of a manifest must make up their matrix, each element once") {
+  const auto check = [](const std::vector<SavedBlock>& blocks, bool is_sound) {
+    Manifest manifest = example();
+    manifest.matrices["x"].blocks = blocks;
+    const std::string text = manifest_text(manifest);
+    if (is_sound) {
+      CHECK(parse_manifest(text, "m").matrices.at("x").blocks.size() == blocks.size());
+    } else {
+      CHECK_THROWS_AS(parse_manifest(text, "m"), InputError);
+    }
+  };
+  const SavedBlock upper{{0, 3}, {0, 2}, 1}, lower{{3, 2}, {0, 2}, 2}, corner{{0, 2}, {0, 1}, 3},
+      under{{2, 3}, {0, 1}, 4}, right{{0, 5}, {1, 1}, 5};
+  check({upper, lower}, true);
+  check({lower, upper}, true);
+  check({right, under, corner}, true);
+  check({upper, upper}, false);
+  check({lower, lower}, false);
+  check({corner, corner, right, SavedBlock{{2, 1}, {0, 1}, 6}}, false);  // as many elements as there are
+  check({under, SavedBlock{{1, 2}, {0, 1}, 7}, right}, false);
+  check({right, right}, false);
+  check({upper, lower, SavedBlock{{0, 0}, {0, 2}, 8}}, false);
+}
+
 TEST_CASE("What is said of a damaged manifest is text, whatever bytes it has") {
   std::string text = manifest_text(Manifest());
   text.insert(text.find("schema") + 2, "\xf8\x1b[2J");

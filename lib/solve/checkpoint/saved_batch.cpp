@@ -78,7 +78,7 @@ void SavedBatch<T>::resume(BatchScale<T>& scale) {
 template <Scalar T>
 void SavedBatch<T>::visit(StateArchive& archive) {
   archive.visit(batch_.iteration);
-  archive.visit_list(batch_.verdicts.all());
+  archive.visit_all(batch_.verdicts.all());
   batch_.solve.state.visit(archive);
 }
 

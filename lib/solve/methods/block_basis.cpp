@@ -14,10 +14,10 @@ namespace gridlops {
 namespace {
 
 constexpr int most_passes = 4;
+constexpr Index least_columns = 32;  // of buffers
 /// Blocks of this many columns that are all kept share buffers of whole blocks, 32 columns or more.
 constexpr Index buffer_columns(Index columns) {
-  constexpr Index least = 32;
-  return columns == 0 ? least : columns * ((least + columns - 1) / columns);
+  return columns == 0 ? least_columns : columns * ((least_columns + columns - 1) / columns);
 }
 
 template <Scalar T>
@@ -52,7 +52,7 @@ std::vector<typename BlockBasis<T>::Part> BlockBasis<T>::parts() {
 template <Scalar T>
 void BlockBasis<T>::describe(const char* name, std::vector<Space> stack, MethodState<T>& state) {
   for (const Part& part : parts()) state.memory(*part.buffer, space_, part.elements);
-  state.number(width_);
+  state.count(width_);
   state.shared(
       name, [this] { return block(); }, std::move(stack));
 }
@@ -115,11 +115,21 @@ std::vector<DistMatrix<T>> BlockBasis<T>::kept() {
 }
 
 template <Scalar T>
-void BlockBasis<T>::visit(StateArchive& archive) {
-  archive.visit(width_);
+void BlockBasis<T>::visit(StateArchive& archive, Index columns) {
+  archive.visit_count(width_, columns);
   archive.visit_list(capacities_);
   archive.visit_list(filled_);
   if (!archive.loading()) return;
+  archive.require(filled_.size() == capacities_.size() && (keeps_ == Keeps::all_blocks || filled_.empty()));
+  for (std::size_t b = 0; b < filled_.size(); ++b)
+    archive.require(0 <= filled_[b] && filled_[b] <= capacities_[b] &&
+                    capacities_[b] <= std::max(filled_[b], columns + least_columns) &&
+                    (filled_[b] > 0 || b + 1 == filled_.size()));
+  archive.require(keeps_ == Keeps::last_block || width_ <= (filled_.empty() ? 0 : filled_.back()));
+}
+
+template <Scalar T>
+void BlockBasis<T>::take_memory() {
   if (keeps_ == Keeps::last_block) return reserve(width_);
   for (const Index capacity : capacities_)
     blocks_.emplace_back(space_.grid->backend(), space_.local_rows() * capacity);

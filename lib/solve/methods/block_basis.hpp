@@ -48,9 +48,12 @@ class BlockBasis {
   /// The vectors that the candidate must be orthogonal to: the block, or all blocks, a matrix for each
   /// buffer.
   std::vector<DistMatrix<T>> kept();
-  /// Saves or loads how many vectors are kept, and where. Loading takes their memory, for kept() to be
-  /// filled.
-  void visit(StateArchive& archive);
+  /// Saves or loads how many vectors are kept, and where; columns: the most of a block. After loading,
+  /// take_memory() makes kept() and block(), to be filled. It throws OutOfMemory on this rank alone.
+  void visit(StateArchive& archive, Index columns);
+  void take_memory();
+  /// The numbers of vectors in the buffers that have some, where all blocks are kept.
+  const std::vector<Index>& filled() const { return filled_; }
 
   /// Y ← Y + α X S for a tall X and a small S.
   void add_product(double alpha, const ConstDistMatrix<T>& X, const Small& S, DistMatrix<T>& Y);

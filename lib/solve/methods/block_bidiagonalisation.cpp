@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -42,10 +43,44 @@ typename BlockBidiagonalisation<T>::Step BlockBidiagonalisation<T>::grow() {
 }
 
 template <Scalar T>
+void BlockBidiagonalisation<T>::visit(StateArchive& archive) {
+  archive.visit_list(powers_);
+  archive.visit_list(data_norms_);
+  const Index columns = std::ssize(powers_);
+  archive.visit(power_, L_, norm_, products_);
+  projected_.visit(archive, columns);
+  u_.visit(archive, columns);
+  v_.visit(archive, columns);
+  if (!archive.loading()) return;
+  // The last blocks may be spoilt; then nothing goes on with them.
+  const Index vectors = std::accumulate(v_.filled().begin(), v_.filled().end(), Index{0});
+  archive.require(std::ssize(data_norms_) == columns && norm_ >= 0 && std::isfinite(norm_) &&
+                  projected_.dimension() <= vectors && L_.rows() <= columns && L_.cols() <= columns);
+}
+
+template <Scalar T>
+bool BlockBidiagonalisation<T>::can_grow() const {
+  const Small& last = projected_.last();
+  const Index vectors = std::accumulate(v_.filled().begin(), v_.filled().end(), Index{0});
+  return L_.rows() == v_.width() && L_.cols() == u_.width() && last.rows() == L_.rows() &&
+         last.cols() == L_.cols() && projected_.dimension() + v_.width() == vectors;
+}
+
+template <Scalar T>
+auto BlockBidiagonalisation<T>::shapes() const -> std::vector<Shape> {
+  std::vector<Shape> all;
+  for (const Index count : v_.filled())
+    if (count > 0) all.push_back({message("vectors-", all.size()), A_.cols(), count});
+  if (u_.width() > 0) all.push_back({"left", A_.rows(), u_.width()});
+  return all;
+}
+
+template <Scalar T>
 std::vector<NamedMatrix<T>> BlockBidiagonalisation<T>::vectors() {
   std::vector<NamedMatrix<T>> all;
-  for (DistMatrix<T>& part : v_.kept()) all.push_back({message("vectors-", all.size()), std::move(part)});
-  if (u_.width() > 0) all.push_back({"left", u_.block()});
+  std::vector<DistMatrix<T>> kept = v_.kept();
+  if (u_.width() > 0) kept.push_back(u_.block());
+  for (const Shape& shape : shapes()) all.push_back({shape.name, std::move(kept[all.size()])});
   return all;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "solve/methods/block_basis.hpp"
@@ -30,12 +31,20 @@ class BlockBidiagonalisation {
 
   /// Makes U₁ and V₁. has_probe: gcv_probe() is one more column of B. False if V₁ is not finite.
   bool begin(const ConstDistMatrix<T>& B, bool has_probe);
-  /// Saves or loads all but vectors(). Loading takes their memory, and throws OutOfMemory on this rank alone.
-  void visit(StateArchive& archive) {
-    archive.visit_list(powers_);
-    archive.visit_list(data_norms_);
-    archive.visit(power_, L_, norm_, products_, projected_, u_, v_);
+  /// Saves or loads all but vectors(). They are those that shapes() has then, and need take_memory() before
+  /// they are read, which throws OutOfMemory on this rank alone.
+  void visit(StateArchive& archive);
+  void take_memory() {
+    u_.take_memory();
+    v_.take_memory();
   }
+  struct Shape {
+    std::string name;
+    Index rows, cols;
+  };
+  std::vector<Shape> shapes() const;
+  /// Whether the last blocks fit what is before them, so that the next can be made. What was loaded may not.
+  bool can_grow() const;
   /// V and the last U, by the names that they have in files.
   std::vector<NamedMatrix<T>> vectors();
   /// The elements that it takes on the rank at (row, col) for blocks with this many columns, once solutions

@@ -119,11 +119,14 @@ void BlockCgls<T>::describe(MethodState<T>& state) {
   u_.describe("u", std::move(range_stack), state);
   v_.describe("v", {}, state);
   state.memory(p_, A.domain(), [](Index rows, Index columns) { return rows * columns; });
-  state.number(p_width_);
+  state.count(p_width_);
   state.shared("p", [this] { return directions(); });
   state.number(L_);
   state.number(scalars_);
   state.number(norm_);
+  state.check([this](Index columns) {
+    return L_.rows() == v_.width() && L_.cols() == u_.width() && scalars_.fits(columns, v_.width(), p_width_);
+  });
 }
 
 template <Scalar T>

@@ -75,6 +75,14 @@ class BlockScalars {
     archive.visit(rho_bar_, phi_bar_, theta_, gradient_);
     archive.visit_list(settled_);
   }
+  /// Whether what was visited has this many columns, and goes on with blocks of this width, after one of the
+  /// width before; 0: the first block.
+  bool fits(Index columns, Index width, Index width_before) const {
+    return rho_bar_.cols() == width && rho_bar_.rows() == width && phi_bar_.rows() == width &&
+           phi_bar_.cols() == columns && gradient_.rows() == width && gradient_.cols() == columns &&
+           std::ssize(settled_) == columns &&
+           (width_before == 0 || (theta_.rows() == width_before && theta_.cols() == width));
+  }
 
   /// ‖b − Ax‖² + D²‖x‖² and ‖Aᴴ(b − Ax) − D²x‖² of right-hand side j.
   double residual_squared(Index j) const { return settled_[at(j)] + phi_bar_.column_norm_squared(j); }

@@ -30,12 +30,20 @@ class ProjectedProblem {
     L_.push_back(std::move(L));
   }
 
-  /// Saves or loads the blocks.
-  void visit(StateArchive& archive) {
+  /// Saves or loads the blocks. columns: of β.
+  void visit(StateArchive& archive, Index columns) {
     archive.visit(beta_);
     archive.visit_list(L_);
     archive.visit_list(K_);
+    if (!archive.loading()) return;
+    archive.require(L_.size() == K_.size() + 1 && beta_.cols() == columns && beta_.rows() <= columns &&
+                    L_.front().cols() == beta_.rows() && L_.front().rows() <= L_.front().cols());
+    for (std::size_t i = 0; i < K_.size(); ++i)
+      archive.require(K_[i].cols() == L_[i].rows() && K_[i].rows() <= K_[i].cols() &&
+                      L_[i + 1].cols() == K_[i].rows() && L_[i + 1].rows() <= L_[i + 1].cols());
   }
+  /// The last L.
+  const Small& last() const { return L_.back(); }
 
   /// Lets a factorisation that knows all but the last K and L follow.
   void follow(BlockScalars<S>& scalars, double smallest) const {

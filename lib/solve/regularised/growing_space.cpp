@@ -9,7 +9,6 @@
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/base/random.hpp"
 #include "gridlops/base/trace.hpp"
 #include "io/checkpoint_files.hpp"
 #include "ops/operator/library_operator.hpp"
@@ -362,7 +361,7 @@ std::string GrowingSpace<T>::description() const {
                  name_of(scalar_type_of<T>));
 }
 
-/// Saves or loads all but the vectors, whose memory loading takes.
+/// Saves or loads all but the vectors, and takes no memory for them. The norms follow from the rest.
 template <Scalar T>
 void GrowingSpace<T>::visit(StateArchive& archive) {
   archive.visit_list(options_.damps);
@@ -370,15 +369,21 @@ void GrowingSpace<T>::visit(StateArchive& archive) {
   archive.visit_list(references_);
   archive.visit_list(fingerprint_of_B_);
   archive.visit(pairs_);
+  if (!archive.loading()) return;
+  const std::size_t pairs = pairs_.reason.size();
+  archive.require((pairs == 0 || pairs == options_.damps.size() * at(columns())) &&
+                  pairs_.x.size() == pairs && pairs_.residual.size() == pairs &&
+                  pairs_.gradient.size() == pairs);
+  archive.require(!options_.damps.empty() && columns() >= (has_probe() ? 1 : 0) &&
+                  std::ssize(references_) == columns() && tolerance_ >= 0 && std::isfinite(tolerance_));
+  for (const double damp : options_.damps) archive.require(damp >= 0 && std::isfinite(damp));
+  archive.require(end_ == SpaceEnd::non_finite || blocks_.can_grow());
 }
 
-/// Numbers that tell A from other operators, also from those whose rows are those of A in another order.
+/// Numbers that tell A from other operators.
 template <Scalar T>
 std::vector<double> GrowingSpace<T>::fingerprint_of_A() const {
-  constexpr std::uint64_t seed = 0x7370616365;
-  auto w = allocate_matrix<T>(A_->range().grid, A_->range().layout(uncut_columns(1)));
-  w.fill([](Index i, Index) { return counter_random<T>(seed, i, 0); });
-  return fingerprint(*A_, w);
+  return fingerprint(*A_, allocate_matrix<T>(A_->range().grid, A_->range().layout(uncut_columns(0))));
 }
 
 /// Loads what was saved for the same A.
@@ -395,17 +400,17 @@ void GrowingSpace<T>::load(const std::string& directory) {
   StateArchive numbers(reader.read_numbers(numbers_file));
   std::vector<double> of_A;
   numbers.visit_list(of_A);
-  const std::vector<double> found_of_A = fingerprint_of_A();
-  require<InputError>(difference(*A_, of_A, found_of_A).empty(), directory, " holds ", description(),
-                      ", but here is another operator: of a test vector it makes one of length ",
-                      found_of_A.front(), ", not ", of_A.empty() ? 0 : of_A.front(),
-                      ", or of other elements");
-  attempt(comm(), [&] { visit(numbers); });
-  const std::size_t pairs = pairs_.reason.size(), all = options_.damps.size() * at(columns());
-  require<InputError>((pairs == 0 || pairs == all) && pairs_.x.size() == pairs &&
-                          pairs_.residual.size() == pairs && pairs_.gradient.size() == pairs,
-                      directory, " holds the norms of ", pairs,
-                      " pairs of a damping and a right-hand side, of ", all);
+  const std::string other_operator = difference(*A_, of_A, fingerprint_of_A());
+  require<InputError>(other_operator.empty(), directory, " holds ", description(), ", but here is ",
+                      other_operator);
+  visit(numbers);
+  const auto& saved = reader.manifest().matrices;
+  for (const auto& shape : blocks_.shapes()) {
+    const auto there = saved.find(shape.name);
+    numbers.require(there != saved.end() && there->second.rows == shape.rows &&
+                    there->second.cols == shape.cols);
+  }
+  attempt(comm(), [&] { blocks_.take_memory(); });
   for (NamedMatrix<T>& vectors : blocks_.vectors()) reader.read(vectors.name, vectors.matrix);
 }
 

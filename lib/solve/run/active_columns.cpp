@@ -77,14 +77,32 @@ bool ActiveColumns::has_active(std::vector<char> chosen) const {
 }
 
 void ActiveColumns::visit(StateArchive& archive) {
+  const Index all = columns_.total();
   for (Partition* partition : {&columns_, &active_}) {
     std::vector<Index> sizes;
     for (int part = 0; part < partition->parts(); ++part) sizes.push_back(partition->size(part));
-    archive.visit_list(sizes);
+    Index rest = all;
+    archive.visit_list(sizes, [&](Index& size) {
+      archive.visit_count(size, rest);
+      rest -= size;
+    });
+    archive.require(!sizes.empty());
     if (archive.loading()) *partition = Partition::with_sizes(sizes);
   }
+  archive.require(columns_.total() == all && active_.parts() == columns_.parts());
   order_.resize(at(columns_.parts()));
-  for (std::vector<Index>& of_part : order_) archive.visit_list(of_part);
+  for (int part = 0; part < columns_.parts(); ++part) {
+    const Index size = columns_.size(part);
+    archive.require(active_.size(part) <= size);
+    std::vector<Index>& order = order_[at(part)];
+    order.resize(at(size));
+    std::vector<char> seen(at(size), 0);
+    archive.visit_all(order);
+    for (const Index place : order) {
+      archive.require(0 <= place && place < size && seen[at(place)] == 0);
+      seen[at(place)] = 1;
+    }
+  }
 }
 
 }  // namespace gridlops

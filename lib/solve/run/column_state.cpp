@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace gridlops {
 
@@ -27,14 +28,14 @@ ColumnState ColumnState::in_given_units(ToleranceTest test) const {
 void ColumnState::visit(StateArchive& archive) {
   bool ended = reason.has_value();
   StopReason how = reason.value_or(StopReason::iteration_limit);
-  Index power_of_A = scale.A, power_of_b = scale.b, power_of_damp = scale.damp;
-  archive.visit(ended, how, iterations, power_of_A, power_of_b, power_of_damp, tested_norm, reference,
-                residual_norm, data_norm, x_norm, operator_norm, damped_operator_norm, condition,
-                rounding_norm, first_residual_norm, largest_x_norm, objective, snapshot_norm,
-                snapshot_residual, verified_norm, is_stuck, failed_checks, final_residual_norm,
-                final_normal_norm, quadrature, has_quadrature);
+  archive.visit(ended, how, iterations, scale.A, scale.b, scale.damp, tested_norm, reference, residual_norm,
+                data_norm, x_norm, operator_norm, damped_operator_norm, condition, rounding_norm,
+                first_residual_norm, largest_x_norm, objective, snapshot_norm, snapshot_residual,
+                verified_norm, is_stuck, failed_checks, final_residual_norm, final_normal_norm, quadrature,
+                has_quadrature);
   reason = ended ? std::optional(how) : std::nullopt;
-  scale = {static_cast<int>(power_of_A), static_cast<int>(power_of_b), static_cast<int>(power_of_damp)};
+  constexpr int largest_power = 10000;  // beyond all exponents of doubles
+  for (const int power : {scale.A, scale.b, scale.damp}) archive.require(std::abs(power) <= largest_power);
 }
 
 void ColumnState::forget_quadrature(bool begins_anew) {

@@ -128,7 +128,7 @@ std::vector<NamedMatrix<T>> MethodState<T>::lasting() {
 
 template <Scalar T>
 void MethodState<T>::visit(StateArchive& archive) {
-  for (Scalars& scalars : scalars_) archive.visit_list(scalars.all);
+  for (Scalars& scalars : scalars_) archive.visit_all(scalars.all);
   for (const auto& number : numbers_) number(archive);
 }
 

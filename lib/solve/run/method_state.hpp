@@ -53,6 +53,16 @@ class MethodState {
   void number(Value& value) {
     numbers_.push_back([&value](StateArchive& archive) { archive.visit(value); });
   }
+  /// Such a number of columns, at most those of the batch.
+  void count(Index& value) {
+    numbers_.push_back([this, &value](StateArchive& archive) { archive.visit_count(value, batch_.total()); });
+  }
+  /// What must hold of the numbers before it, given the columns of the batch, once they are loaded.
+  void check(std::function<bool(Index columns)> fits) {
+    numbers_.push_back([this, fits = std::move(fits)](StateArchive& archive) {
+      archive.require(!archive.loading() || fits(batch_.total()));
+    });
+  }
   /// The number of elements for blocks with these numbers of local rows and columns.
   using Elements = std::function<Index(Index rows, Index columns)>;
   /// Other memory, of this size for rows in `space`.

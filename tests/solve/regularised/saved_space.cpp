@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A space that was saved is the same space: on any grid, for other data, and where it goes on growing.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "base/message.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/solution_space.hpp"
+#include "io/checkpoint_files.hpp"
 #include "io/npy_files.hpp"
 #include "support/filtered_solutions.hpp"
 #include "support/grids.hpp"
@@ -254,4 +257,76 @@ TEST_CASE("A space is neither written over another nor read for another operator
     grid->comm().barrier();
     CHECK_THROWS_AS(SolutionSpace<T>(A, directory), InputError);
   }
+}
+
+namespace {
+
+/// Copies a saved space, with other numbers.
+template <Scalar T>
+void save_with(const GridPtr& grid, const std::string& from, const std::string& to,
+               const std::vector<double>& numbers) {
+  const CheckpointReader reader(grid, from);
+  CheckpointWriter writer(grid, to);
+  for (const auto& [name, matrix] : reader.manifest().matrices) {
+    if (name == "numbers") continue;
+    DistMatrix<T> X(grid, replicated(matrix.rows, matrix.cols));
+    reader.read(name, X);
+    writer.write(name, X);
+  }
+  writer.write_numbers("numbers", numbers);
+  writer.finish(reader.manifest().facts);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Numbers of a saved space that do not fit together are refused", "", double,
+                   std::complex<float>) {
+  using T = TestType;
+  const Index m = 9, n = 7, columns = 2;
+  const KnownSpectrum<T> matrix(m, n, geometric(n, 30));
+  const ScratchFolder folder;
+  const GridPtr grid = compact_grids().back();
+  const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, matrix);
+  const DistMatrix<T> B = filled(A->range(), columns, right_hand_sides<T>());
+  const SpaceOptions options{.damps = {0.1}, .tolerance = 1e-3};
+  SolutionSpace<T>(A, B, options).save(folder.file("sound"));
+  if (!grid->is_member()) return;
+  const std::vector<double> sound = CheckpointReader(grid, folder.file("sound")).read_numbers("numbers");
+  Index refused = 0, taken = 0;
+  const auto check = [&](const std::vector<double>& numbers) {
+    const std::string other = folder.file(message("other-", refused + taken));
+    save_with<T>(grid, folder.file("sound"), other, numbers);
+    try {
+      SolutionSpace<T> space(A, other);
+      DistMatrix<T> X(grid, A->domain().layout(columns));
+      space.solve_others(B, X, {.max_iterations = 3});
+      ++taken;
+    } catch (const InputError&) {
+      ++refused;
+    } catch (const UsageError&) {  // of a limit that is another number now
+      ++taken;
+    }
+    SpaceOptions more = options;
+    more.tolerance = 1e-10;
+    more.checkpoint.restart = other;
+    try {
+      SolutionSpace<T>(A, B, more);
+    } catch (const InputError&) {
+    }
+    grid->comm().barrier();
+    if (grid->comm().rank() == 0) std::filesystem::remove_all(other);
+  };
+  check(sound);
+  CHECK(taken == 1);
+  for (std::size_t k = 0; k < sound.size(); ++k) {
+    for (const double wrong : {-1.0, 0.0, 1.0, 0.5, 3.0, 0x1p32, 0x1p62, 1e300, std::nan("")}) {
+      CAPTURE(k, wrong);
+      std::vector<double> numbers = sound;
+      numbers[k] = wrong;
+      check(numbers);
+    }
+    check({sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(k)});
+  }
+  CHECK(refused > 100);
+  CHECK(taken > 10);
 }

@@ -156,7 +156,7 @@ TEST_CASE("Columns can be arranged as others are, from any order, and saved") {
     StateArchive saved;
     others.of_part.front().visit(saved);
     StateArchive archive(saved.numbers());
-    ActiveColumns loaded{Partition::balanced(0, 1)};
+    ActiveColumns loaded{Partition::balanced(columns.total(), 1)};
     loaded.visit(archive);
     CHECK(loaded.same_partition(others.of_part.front()));
     accounts.change([&](ActiveColumns& of, int part) { return of.arrange_as(loaded, part); });
