@@ -127,7 +127,8 @@ struct SolverOperands {
 ///
 /// A, D and B may be as large or small as their type allows. If squares of norms would leave its range, the
 /// solver multiplies the problem by powers of two, which takes memory for one more operand. Norms in the
-/// report that are outside the range of double precision are 0 or infinite.
+/// report that are outside the range of double precision are 0 or infinite. Solvers with a penalty do not
+/// scale; they throw UsageError, on all ranks, where squares would leave the range.
 ///
 /// Throws ShapeError or UsageError on all ranks before any communication, also if an operand is missing, or
 /// if the solver does not take an option or operand that is given.
