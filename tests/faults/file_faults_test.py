@@ -167,12 +167,12 @@ def check_small_disk(suite):
         print("not tested, because it takes root: a small disk")
         return
     make = ["make-problem", "--rows", 300, "--cols", 300, "--rhs", 1, "--out", "disk"]
-    script = mount + f'echo old > {disk}/A.npy; "$@"; status=$?; ls -A {disk} >&2; cat {disk}/A.npy >&2; exit $status'
+    script = mount + f': > {disk}/.gridlops-problem; echo old > {disk}/A.npy; "$@"; status=$?; ls -A {disk} >&2; cat {disk}/A.npy >&2; exit $status'
     run = suite.run(*make, shell=f"exec unshare -m sh -c '{script}' sh {{}}")
     suite.succeeded(run, BAD_OUTPUT)
     suite.check(len(run.error_lines) == 1 and all(text in run.errors for text in (os.strerror(errno.ENOSPC), "A.npy", "at byte")),
                 "one error:", run.errors)
-    suite.check(run.errors.splitlines()[-2:] == ["A.npy", "old"], "the old file alone should be there:", run.errors)
+    suite.check(run.errors.splitlines()[-3:] == [".gridlops-problem", "A.npy", "old"], "the old file alone should be there:", run.errors)
 
 
 def check_hdf5(suite, full):
