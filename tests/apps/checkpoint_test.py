@@ -272,38 +272,42 @@ def test_histories(suite):
 
 
 def test_folders_of_others(suite):
-    """What others keep under names of checkpoints stays, and a checkpoint that cannot be written keeps nobody from the solution."""
+    """What others keep under names of checkpoints stays, a run that has converged goes on, and a checkpoint that cannot be written
+    keeps nobody from the solution."""
     shutil.rmtree(suite.folder / "saved", ignore_errors=True)
     saved = suite.folder / "saved"
-    for name in ("generation-1", "generation-7"):
-        (saved / name).mkdir(parents=True)
-        (saved / name / "best.txt").write_text("population")
-    solve = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--tolerance", "1e-2", "--quiet", "--output"]
-    suite.succeeded(suite.run(*solve, "others.npy", *SAVING))
-    suite.check(all((saved / name / "best.txt").read_text() == "population" for name in ("generation-1", "generation-7")), "lost files of others")
-    tighter = [*solve[:5], "--tolerance", "1e-6", *solve[7:]]
-    suite.succeeded(suite.run(*tighter, "tighter.npy", *SAVING, "--restart", "saved"))
-    suite.succeeded(suite.run(*tighter, "at_once.npy"))
-    error = np.linalg.norm(np.load(suite.folder / "tighter.npy") - np.load(suite.folder / "at_once.npy")) / np.linalg.norm(np.load(suite.folder / "at_once.npy"))
-    suite.check(error < 1e-3, "a converged run goes on to another solution:", error)
-    for name in ("generation-18446744073709551615", "generation-18446744073709551614"):  # there is no number behind these
-        (saved / name).mkdir()
-        (saved / name / "best.txt").write_text("population")
-    run = suite.run(*tighter, "no_room.npy", *SAVING, "--restart", "saved", "--grid", FEW_GRID, ranks=FEW_RANKS)
-    suite.succeeded(run)
-    suite.check(len(run.warning_lines) >= 1 and all("a checkpoint was not written: saved/generation-" in line and "goes on" in line
-                                                    for line in run.warning_lines), "should warn:", run.errors)
-    shutil.rmtree(saved)
-    saved.mkdir()
-    for name in ("generation-18446744073709551615", "generation-18446744073709551614"):
-        (saved / name).mkdir()
-        (saved / name / "best.txt").write_text("population")
+
+    def begin_with(*names):
+        shutil.rmtree(saved, ignore_errors=True)
+        for name in names:
+            (saved / f"generation-{name}").mkdir(parents=True)
+            (saved / f"generation-{name}" / "best.txt").write_text("population", encoding="utf-8")
+
+    words = [word for word in SOLVE if word not in ("--tolerance", "1e-8")]
+
+    def solve(output, tolerance, *more, **how):
+        run = suite.run(*words, "--tolerance", tolerance, "--output", output, *more, **how)
+        suite.succeeded(run)
+        return run, np.load(suite.folder / output)
+
+    begin_with(1, 7)
+    solve("begun.npy", "1e-2", *SAVING)
+    suite.check(all((saved / f"generation-{name}" / "best.txt").exists() for name in (1, 7)), "lost files of others")
+    _, tighter = solve("tighter.npy", "1e-8", *SAVING, "--restart", "saved")
+    _, at_once = solve("at_once.npy", "1e-8")
+    suite.check(np.linalg.norm(tighter - at_once) <= 1e-5 * np.linalg.norm(at_once), "a converged run goes on to another solution")
+    last = (18446744073709551614, 18446744073709551615)  # no number comes behind these
+    begin_with(*last)
+    run, anyhow = solve("no_room.npy", "1e-8", *SAVING)
+    suite.check((anyhow == at_once).all(), "a checkpoint that was not written changed the solution")
+    suite.check(len(run.warning_lines) > 1 and all("a checkpoint was not written: rank 0: saved/generation-" in line and "goes on" in line
+                                                   for line in run.warning_lines), "should warn:", run.errors)
     job = Job(suite, "--checkpoint", "saved", solve=ENDLESS, ranks=None)
     job.wait_for_rows(3)
     os.kill(job.process.pid, signal.SIGTERM)
     run = job.end()
     suite.succeeded(run, status=74)
-    suite.check(len(run.error_lines) == 1 and "generation-18446744073709551615: is in the way" in run.error_lines[0], "should say:", run.errors)
+    suite.check(len(run.error_lines) == 1 and f"generation-{last[1]}: is in the way" in run.error_lines[0], "should say:", run.errors)
     shutil.rmtree(saved)
 
 

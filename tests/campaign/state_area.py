@@ -47,7 +47,7 @@ def solve(case, *more):
     words = ["solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--iterations", "12", "--quiet"]
     if case["solver"] == "space":
         return [*words, "--damps", "1e-2:1:3", "--sweep", "space", "--choose", "lcurve", *more]
-    return [*words, "--solver", case["solver"], "--damp", "0.1", *more]
+    return [*words, "--solver", case["solver"], *(["--lambda", "0.1"] if case["solver"] == "fista" else ["--damp", "0.1"]), *more]
 
 
 def damage_numbers(folder, case):
