@@ -37,13 +37,15 @@ def check(case, workers):
     properties.ends(problem, truth, report)
     properties.orthogonal_data(problem, truth, report)
     width, end = request["B"].shape[1], facts["end"]
-    compared = bounds(problem, damps, [j - (place is not None and j > place) for j in seen if j != place], facts)
+    drawn = [what for what, is_drawn in (("scaled", case["scale_A"] or case["scale_B"]), ("NaN", place is not None),
+                                         (f"files, {case['saved']}", case["saved"])) if is_drawn]
+    drawn += ["bounds compared"] * bounds(problem, damps, [j - (place is not None and j > place) for j in seen if j != place], facts)
     most = min(problem.A.shape)
     require(facts["dimension"] <= most and facts["products"] <= 2 * facts["dimension"] + 5 * width, "space, size", facts["dimension"],
             facts["products"], "of", most)
     require(case["limit"] == 0 or facts["dimension"] <= case["limit"], "space, limit", facts["dimension"], case["limit"])
     if case["others"]:
-        return [f"others, {reason}" for reason in report["reasons"]] or [end]
+        return drawn + [f"others, {reason}" for reason in report["reasons"]] or [end]
     require(len(facts["curves"]) == problem.B.shape[1], "space, curves", facts["curves"])
     for j, curve in enumerate(facts["curves"]):
         at = int(np.flatnonzero(curve["damps"] == problem.D[j])[0])
@@ -56,7 +58,7 @@ def check(case, workers):
         for name, true in (("residual_norms", truth.r[j]), ("x_norms", truth.x[j])):
             error = 100 * (truth.r_error[j] if name == "residual_norms" else truth.x[j] * truth.unit)
             require(abs(np.longdouble(curve[name][at]) - true) <= error + 1e-10 * true, f"space, {name}", "column", j, curve[name][at], "is", true)
-    return [f"{end}, {reason}" for reason in report["reasons"]] + ["bounds compared"] * compared or [end]
+    return drawn + [f"{end}, {reason}" for reason in report["reasons"]] or [end]
 
 
 def with_nan(problem, request):
