@@ -251,10 +251,10 @@ template <Scalar T>
 std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerColumn& noise,
                                                    const ErrorBoundOptions& known) const {
   const Index count = columns_of_data(*space_);
+  if (count == 0) return {};  // idle ranks know neither the space nor norms of A
   require<UsageError>(rule != DampingRule::gcv || space_->has_probe(),
                       "SolutionSpace: gcv needs a space with SpaceOptions::has_probe");
   require_usable(known, space_->A()->rows(), space_->A()->cols());
-  if (count == 0) return {};
   require<ShapeError>(noise.is_one() || std::ssize(noise.values()) == count, "SolutionSpace: there are ",
                       count, " right-hand sides, and the norms of ", noise.values().size(), " noises");
   const auto& pairs = space_->pairs();

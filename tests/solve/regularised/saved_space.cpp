@@ -49,6 +49,7 @@ TEMPLATE_TEST_CASE("A space comes back from its files on any grid", "", float, d
       const SolutionSpace<T> space(A, directory_of(k));
       if (!grid->is_member()) {
         CHECK(space.curves().empty());
+        CHECK(space.curves(DampingRule::gcv, 0, {.sigma_min = 1}).empty());
         continue;
       }
       CHECK(space.end() == SpaceEnd::converged);
