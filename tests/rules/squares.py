@@ -29,7 +29,6 @@ ALLOWED = {
     "lib/solve/solve_observer.cpp": "of differences from a truth that the user gave",
     "lib/solve/regularised/inversion.cpp": "normal equations have the squares of the weights",
     "lib/solve/regularised/solution_space.cpp": "of a probe of unit length and of its residual",
-    "lib/solve/error_bound.cpp": "D² itself, which the gradient has",
     "lib/dist/dist_matrix.cpp": "column_norms(), which computes them again from scaled columns where squares are lost",
     "lib/dist/column_arithmetic.cpp": "the sums that methods ask for",
     "lib/local/arrays/": "lengths of transforms, and norms of groups in penalties",
