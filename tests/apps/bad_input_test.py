@@ -252,7 +252,8 @@ def check_disk_limits(suite):
     run = suite.run(*make(rows="3000", cols="3000", out="big"), ranks=RANKS, shell="ulimit -f 131072; {}")
     suite.succeeded(run, BAD_OUTPUT)
     suite.check(len(run.error_lines) == 1, "not exactly one error line:", run.errors)
-    suite.check(not list((suite.folder / "big").iterdir()), "files of a failed run:", list((suite.folder / "big").iterdir()))
+    left = [path.name for path in (suite.folder / "big").iterdir()]
+    suite.check(left == [".gridlops-problem"], "files of a failed run:", left)
     suite.succeeded(suite.run("info", shell="{} > /dev/full"), BAD_OUTPUT)
     suite.succeeded(suite.run("--help", shell="{} > /dev/full"), BAD_OUTPUT)
     suite.check((suite.folder / "out.npy").read_bytes() == b"old", "an old output was lost")
