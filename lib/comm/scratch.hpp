@@ -21,7 +21,9 @@ namespace gridlops {
 class ScratchStack {
  public:
   explicit ScratchStack(std::shared_ptr<Backend> backend)
-      : ScratchStack(std::move(backend), std::make_shared<Index>(), 0) {}
+      : ScratchStack(std::move(backend), std::make_shared<Index>(), 0) {
+    renew_serials();
+  }
 
   /// The bytes that an array takes, at most a sixteenth of the largest Index, which no backend has.
   template <class T>
@@ -65,9 +67,7 @@ class ScratchStack {
   static constexpr Index most_stacks = Index{1} << 20;  // one within the other
 
   ScratchStack(std::shared_ptr<Backend> backend, std::shared_ptr<Index> round, Index depth)
-      : backend_(std::move(backend)), round_(std::move(round)), depth_(depth) {
-    renew_serials();
-  }
+      : backend_(std::move(backend)), round_(std::move(round)), depth_(depth) {}
 
   std::shared_ptr<Backend> backend_;
   Buffer<std::byte> memory_;

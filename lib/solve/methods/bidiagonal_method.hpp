@@ -59,12 +59,8 @@ class BidiagonalMethod : public ColumnMethod<T> {
     begin(beta);
   }
 
-  /// v becomes the gradient.
   TrueNorms true_norms(ColumnRun<T>& run) override {
-    run.copy_right_hand_side(u);
-    A.apply(-1, x, 1, u);
-    A.apply_adjoint(1, u, 0, v);
-    v -= run.squared_damping() * x;
+    compute_gradient(run);
     const auto [rr, ss, xx] = run.sum(norm2(u), norm2(v), norm2(x));
     return {.residual = sqrt(rr), .normal = sqrt(ss), .tested = sqrt(ss), .x = sqrt(xx)};
   }
@@ -82,6 +78,13 @@ class BidiagonalMethod : public ColumnMethod<T> {
  protected:
   using ColumnMethod<T>::A;
 
+  /// u = b − A x,  v = Aᴴ u − D² x.
+  void compute_gradient(ColumnRun<T>& run) {
+    run.copy_right_hand_side(u);
+    A.apply(-1, x, 1, u);
+    A.apply_adjoint(1, u, 0, v);
+    v -= run.squared_damping() * x;
+  }
   /// Begins the recurrence with u₁, d₁, v₁, α₁ and this β₁.
   virtual void begin_recurrence(const ColumnScalars& beta) = 0;
 

@@ -78,13 +78,7 @@ class Cgls final : public GradientMethod<T> {
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
   }
 
-  TrueNorms true_norms(ColumnRun<T>& run) override {
-    copy(r, q);
-    TrueNorms norms = GradientMethod<T>::true_norms(run);
-    q -= r;
-    norms.residual_drift = sqrt(run.sum(norm2(q))[0]);
-    return norms;
-  }
+  TrueNorms true_norms(ColumnRun<T>& run) override { return this->true_norms_and_drift(run, q); }
 
   void restart(ColumnRun<T>& run) override {
     gamma = precondition(run, gamma);

@@ -39,10 +39,14 @@ class Lsqr final : public BidiagonalMethod<T> {
   TrueNorms true_norms(ColumnRun<T>& run) override {
     update(xpby(v, 0, w));
     w *= rho_bar * phi_bar;  // the gradient of the recurrence
-    TrueNorms norms = BidiagonalMethod<T>::true_norms(run);
+    this->compute_gradient(run);
     w -= v;
-    norms.gradient_drift = sqrt(run.sum(norm2(w))[0]);
-    return norms;
+    const auto [rr, ss, xx, drift] = run.sum(norm2(u), norm2(v), norm2(x), norm2(w));
+    return {.residual = sqrt(rr),
+            .normal = sqrt(ss),
+            .tested = sqrt(ss),
+            .x = sqrt(xx),
+            .gradient_drift = sqrt(drift)};
   }
 
   /// The restarted space contains directions that have already been counted.
