@@ -48,8 +48,10 @@ def check(case, workers):
     errors = reply["errors"][:members]
     require(len(set(errors)) == 1 and not any(error and error not in errors for error in reply["errors"]), "compressed, refused on all ranks", reply["errors"])
     if bad is not None and A.size:
-        require(errors[0] is not None and errors[0][0] == "UsageError", "compressed, not finite", errors[0])
-        place = f"element ({bad['row'] % A.shape[0]}, {bad['col'] % A.shape[1]}) of the matrix is"
+        kind = "InputError" if case["from_file"] else "UsageError"
+        require(errors[0] is not None and errors[0][0] == kind, "compressed, not finite", errors[0])
+        row, col = bad["row"] % A.shape[0], bad["col"] % A.shape[1]
+        place = f"at row {row}, column {col} (from 0)" if case["from_file"] else f"element ({row}, {col}) of the matrix is"
         require(place in errors[0][1], "compressed, the place of what is not finite", errors[0], place)
         return ["not finite"]
     require(errors[0] is None, "compressed, refused without need", errors[0])
