@@ -360,7 +360,7 @@ def check_error_bounds(suite, rng):
         suite.check(len(taken) < 2 or taken[1e-2] < taken[1e-5], "iterations", taken, solver)
     most = np.linalg.norm(problem.A) / np.sqrt(40)
     run, _, _ = problem.solve("--damp", 0.02, "--sigma-min", 1.001 * most, status=2)
-    suite.check("is at most" in run.output, "an impossible sigma:", run.output[-300:])
+    suite.check("is at most" in run.errors, "an impossible sigma:", run.errors[-300:])
     left = np.linalg.qr(rng.standard_normal((30, 30)))[0]
     definite = Problem(suite, (left * np.geomspace(1, 0.01, 30)) @ left.T, program.random_matrix(rng, (30, 3), "f64"))
     for damp, sigma, given in ((0, 0.0099, []), (0.3, 0, ["--damp", 0.3])):
