@@ -21,15 +21,17 @@ std::string mpi_library() {
 /// The error of the library that Python code has raised; null if it has raised another one.
 std::exception_ptr as_ours(const std::exception_ptr& failure) {
   try {
-    std::rethrow_exception(failure);
-  } catch (const py::error_already_set& raised) {
-    const py::gil_scoped_acquire lock;
-    const py::object errors = py::module_::import("gridlops.errors");
-    if (!raised.matches(errors.attr("Error"))) return nullptr;
-    const auto status = static_cast<ExitStatus>(py::cast<int>(raised.value().attr("status")));
-    for (const ErrorType& type : error_types())
-      if (raised.matches(errors.attr(type.name))) return type.make(status, py::str(raised.value()), -1);
-  } catch (...) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const py::error_already_set& raised) {
+      const py::gil_scoped_acquire lock;
+      const py::object errors = py::module_::import("gridlops.errors");
+      if (!raised.matches(errors.attr("Error"))) return nullptr;
+      const auto status = static_cast<ExitStatus>(py::cast<int>(raised.value().attr("status")));
+      for (const ErrorType& type : error_types())
+        if (raised.matches(errors.attr(type.name))) return type.make(status, py::str(raised.value()), -1);
+    }
+  } catch (...) {  // also of its attributes, which are the caller's
   }
   return nullptr;
 }

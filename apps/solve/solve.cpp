@@ -127,6 +127,8 @@ bool is_sparse(const SolveTask& task) { return row_of(task.arguments.solver).has
 template <Scalar T>
 std::vector<double> choose_lambdas(const SolveArguments& arguments, const LinearOperator<T>& A,
                                    const DistMatrix<T>& B, DistMatrix<T>& X, bool talks) {
+  if (!arguments.lambda_relative && arguments.quiet)
+    return std::vector<double>(static_cast<std::size_t>(X.cols()), arguments.options.lambda.one_or(0));
   const std::vector<double> of_zero = least_lambdas_of_zero(A, B, arguments.options, X);
   std::vector<double> lambdas(of_zero.size(), arguments.options.lambda.one_or(0));
   if (arguments.lambda_relative)

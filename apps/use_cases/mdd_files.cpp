@@ -125,17 +125,23 @@ template <Scalar R>
 void check_spectra(Communicator& world, const MddArguments& arguments, const ArrayHeader& kernel) {
   const Index samples = arguments.own_samples, last = kernel.sizes[0] - 1;
   const Largest first = largest_in_slice<R>(world, arguments, kernel, 0),
-                middle = largest_in_slice<R>(world, arguments, kernel, last / 2),
                 end = largest_in_slice<R>(world, arguments, kernel, last);
-  constexpr double of_transforms = 100 * static_cast<double>(std::numeric_limits<R>::epsilon());
-  const double rounding = of_transforms * std::max({first.number, middle.number, end.number});
+  Largest between;
+  constexpr Index steps = 8;
+  for (Index step = 1; step < steps; ++step) {
+    const Largest slice = largest_in_slice<R>(world, arguments, kernel, last * step / steps);
+    between = {std::max(between.number, slice.number), std::max(between.imaginary, slice.imaginary)};
+  }
+  // Half of the digits: phases of shifted traces have lost some.
+  const double rounding = std::sqrt(static_cast<double>(std::numeric_limits<R>::epsilon())) *
+                          std::max({first.number, between.number, end.number});
   if (first.imaginary > rounding)
     throw InputError(fmt::format(
         "{}: frequency 0 has imaginary parts up to {:.3g}, but that of spectra of real traces is real",
         arguments.kernel, first.imaginary));
   if (last != samples / 2 || last == 0) return;
   const bool is_real = end.imaginary <= rounding;
-  const bool tells = end.number > rounding && middle.imaginary > rounding;  // it is not real by itself
+  const bool tells = std::min(end.number, between.imaginary) > 10 * rounding;  // it is not real by itself
   if (samples % 2 == 0 ? is_real : !is_real || !tells) return;
   throw InputError(fmt::format(
       "{}: frequency {}, the last, is {}, so these are not the spectra of {} samples, which {} has, but "

@@ -34,7 +34,7 @@ std::string reason() {
 }
 
 template <class E>
-Handle open_file(const std::string& path) {
+Handle open_file(const std::string& path, H5F_close_degree_t degree) {
   static_cast<void>(InputFile(path));  // for the system's reason
   const htri_t is_hdf5 = H5Fis_hdf5(path.c_str());
   H5Eclear2(H5E_DEFAULT);
@@ -43,13 +43,12 @@ Handle open_file(const std::string& path) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // Locks that the file system does not know are left out.
   H5Pset_file_locking(access.id(), true, true);
-  // What a failed call may have left open does not keep the file open.
-  H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG);
+  H5Pset_fclose_degree(access.id(), degree);
   return owned<E>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, path,
                   ": cannot open the file");
 }
-template Handle open_file<InputError>(const std::string&);
-template Handle open_file<OutputError>(const std::string&);
+template Handle open_file<InputError>(const std::string&, H5F_close_degree_t);
+template Handle open_file<OutputError>(const std::string&, H5F_close_degree_t);
 
 bool has_attribute(hid_t object, const char* name) { return H5Aexists(object, name) > 0; }
 

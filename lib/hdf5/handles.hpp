@@ -68,9 +68,10 @@ Handle owned(hid_t id, Handle::Close close, const Parts&... parts) {
   return {checked<E>(id, parts...), close};
 }
 
-/// Opens a user's HDF5 file for reading. Throws E.
+/// Opens a user's HDF5 file for reading. Throws E. By default what a failed call may have left open does not
+/// keep the file open.
 template <class E>
-Handle open_file(const std::string& path);
+Handle open_file(const std::string& path, H5F_close_degree_t degree = H5F_CLOSE_STRONG);
 
 /// Whether an object of HDF5's has an attribute.
 bool has_attribute(hid_t object, const char* name);

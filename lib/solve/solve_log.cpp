@@ -129,7 +129,8 @@ std::vector<double> SolveLog<T>::limits() const {
   for (const std::optional<double>& tolerance : {options_.atol, options_.btol})
     all.push_back(tolerance.value_or(unset));
   for (const double limit :
-       {options_.condition_limit, options_.residual_ratio, static_cast<double>(options_.max_iterations)})
+       {options_.condition_limit, options_.residual_ratio, static_cast<double>(options_.max_iterations),
+        options_.error, options_.sigma_min, options_.frobenius_norm.value_or(unset)})
     all.push_back(limit);
   return all;
 }
@@ -139,6 +140,8 @@ void SolveLog<T>::visit(StateArchive& archive) {
   if (!has_other_limits_) limits_of_ended_ = limits();
   archive.visit_list(limits_of_ended_);
   has_other_limits_ = limits_of_ended_ != limits();
+  // Batches that end from now on do so under these, so that none are those of all.
+  if (has_other_limits_) limits_of_ended_.clear();
   double sigma_min = options_.sigma_min;
   archive.visit(sigma_min);
   has_other_sigma_min_ = sigma_min != options_.sigma_min;

@@ -239,6 +239,21 @@ def check_sources(suite):
     for ranks in (None, 3):
         for name in ("rows", "columns", "beside"):
             found(f"all.h5:/{name}", ranks)
+    large = np.arange(1200.0 * 600).reshape(1200, 600)  # read in several parts
+    with h5py.File(suite.folder / "source.h5", "w") as file:
+        file.create_dataset("S", data=large, maxshape=(None, 600), chunks=(100, 600))
+    with h5py.File(suite.folder / "large.h5", "w") as file:
+        source, layout = h5py.VirtualSource("source.h5", "S", large.shape), h5py.VirtualLayout(large.shape, "f8")
+        layout[:600], layout[600:] = source[:600], source[600:]
+        file.create_virtual_dataset("halves", layout, fillvalue=-1)
+        source, layout = (kind(*name, shape=large.shape, maxshape=(None, 600), **more) for kind, name, more in
+                          ((h5py.VirtualSource, ("source.h5", "S"), {}), (h5py.VirtualLayout, (), {"dtype": "f8"})))
+        layout[:h5py.h5s.UNLIMITED] = source[:h5py.h5s.UNLIMITED]
+        file.create_virtual_dataset("endless", layout, fillvalue=-1)
+    np.save(suite.folder / "L.npy", np.eye(600))
+    for name in ("halves", "endless"):
+        suite.succeeded(suite.run("multiply", "--matrix", f"large.h5:/{name}", "--input", "L.npy", "--output", "Y.npy"))
+        suite.check(np.array_equal(np.load(suite.folder / "Y.npy"), large), name, "is read otherwise than by h5py")
     away = multiply("elsewhere/all.h5:/beside")
     refused(suite, away, BAD_INPUT, "has elements in the file beside.raw, which is not there, or not in the folder of elsewhere/all.h5", ranks=2)
     suite.succeeded(suite.run(*away, environment={"HDF5_EXTFILE_PREFIX": "${ORIGIN}"}), BAD_INPUT)  # it is not there

@@ -41,12 +41,13 @@ try:
 except RuntimeError as _error:
     raise ImportError(f"mpi4py finds no MPI. {_ONE_MPI}") from _error
 
-if _MPI.Is_initialized() and _MPI.COMM_WORLD.size == 1:
-    for _size, _launcher in (("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"), ("PMI_SIZE", "MPICH's mpiexec, or one like it")):
-        if _os.environ.get(_size, "").isdecimal() and int(_os.environ[_size]) > 1:
-            raise ImportError(f"this process was started as one of {_os.environ[_size]} ranks by {_launcher} ({_size}), but the MPI of mpi4py knows of one rank "
-                              f"only, so that each process would do all the work: start it by the launcher of that MPI, {_MPI.Get_library_version().split(',')[0]!r}, "
-                              f"or unset {_size}")
+_launchers = {"OMPI_COMM_WORLD_SIZE": "Open MPI's mpirun", "PMI_SIZE": "MPICH's mpiexec, or one like it"}
+_sizes = {name: int(_os.environ[name]) for name in _launchers if _os.environ.get(name, "").isdecimal()}
+if _MPI.Is_initialized() and _MPI.COMM_WORLD.size == 1 and _sizes and 1 not in _sizes.values():
+    _size = next(iter(_sizes))
+    raise ImportError(f"this process was started as one of {_sizes[_size]} ranks by {_launchers[_size]} ({_size}), but the MPI of mpi4py knows of one rank "
+                      f"only, so that each process would do all the work: start it by the launcher of that MPI, {_MPI.Get_library_version().split(',')[0]!r}, "
+                      f"or unset {_size}")
 
 _libraries = [_MPI.Get_library_version().rstrip("\0 \n")]
 try:

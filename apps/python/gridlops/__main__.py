@@ -265,7 +265,7 @@ def _write(result: _Result, arrays: dict[str, Any], output: pathlib.Path) -> Non
         raise UsageError(f"{output}: the output is an HDF5 file, whose name ends in .h5 or .hdf5, or a folder for .npy files")
     if result.spectra_of:
         raise UsageError(f"{output}: spectra are written in chunks of one frequency, to an HDF5 file, whose name ends in .h5 or .hdf5")
-    _native.claim_folder(str(output), "survey", {"traces.npy", "survey.json", *(f"{name}.npy" for name in arrays)})
+    _native.claim_folder(str(output), "survey", {"traces.npy", "survey.json", "positions.npy", *(f"{name}.npy" for name in arrays)})
     with _new_file(output / "traces.npy") as made:
         np.lib.format.open_memmap(made, "w+", result.dtype, result.shape)
         with made.open("r+b") as file:  # a full disk is an error here, and would end the process later

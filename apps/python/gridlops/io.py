@@ -193,14 +193,17 @@ def _refuse_missing(source: Any, part: npt.NDArray[Any]) -> None:
         raise InputError("the object has an attribute _Unsigned, by which its integers may be others than they seem: convert them, for example by xarray")
     if part.dtype.kind == "c":
         part = np.ascontiguousarray(part).view(part.real.dtype)
+    in_its_precision = part.dtype.type if part.dtype.kind == "f" else float
     missing = np.zeros(part.shape, bool)
     for name in ("_FillValue", "missing_value"):
         missing |= np.isin(part, numbers(name).astype(part.dtype))
     for name, is_wrong in (("valid_min", np.less), ("valid_max", np.greater)):
         for bound in numbers(name):
-            missing |= is_wrong(part, part.dtype.type(bound))
+            missing |= is_wrong(part, in_its_precision(bound))
+    if numbers("valid_range").size not in (0, 2):
+        raise InputError(f"the attribute valid_range is {attributes['valid_range']!r}, where two numbers are needed")
     for least, most in numbers("valid_range").reshape(-1, 2):
-        missing |= (part < part.dtype.type(least)) | (part > part.dtype.type(most))
+        missing |= (part < in_its_precision(least)) | (part > in_its_precision(most))
     if missing.any():
         raise InputError(f"{missing.sum()} of the {missing.size} numbers of this rank's part stand for none, by attributes of netCDF such as _FillValue: leave them out, or "
                          "write numbers for them")

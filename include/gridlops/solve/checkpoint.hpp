@@ -16,8 +16,8 @@ namespace gridlops {
 /// operator, transport and BLAS: if the sums over ranks are repeatable, a restart ends with the same bits as
 /// an uninterrupted run. NCCL's sums may not be; column_stable makes them so. On another grid the result
 /// agrees to within rounding. Options that solver_options() calls honoured may have new values, for example
-/// more iterations or another tolerance: the state at the end is saved too. Options that it calls fixed must
-/// keep their values.
+/// more iterations or another tolerance: the state at the end is saved too, unless an observer has ended the
+/// solver. Options that it calls fixed must keep their values.
 ///
 /// If a checkpoint cannot be written, the first rank prints a warning, and the solver goes on and tries again
 /// when the next one is due. Only where the state was requested, since the job must end, it throws

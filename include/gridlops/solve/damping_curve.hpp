@@ -25,8 +25,8 @@ enum class DampingRule {
   /// The largest D with ‖b − Ax‖ ≤ the norm of the noise (Morozov 1966).
   discrepancy,
   /// The smallest ‖b − Ax‖²/trace(I − A(AᴴA + D²I)⁻¹Aᴴ)² (Golub, Heath, Wahba: Generalized cross-validation
-  /// as a method for choosing a good ridge parameter, Technometrics 21, 1979). D = 0 counts unless A then fits
-  /// any data, which leaves 0/0; the remark says so.
+  /// as a method for choosing a good ridge parameter, Technometrics 21, 1979). D = 0 counts unless A then
+  /// fits any data, which leaves 0/0; the remark says so.
   gcv
 };
 /// The name used by --choose: "lcurve", …

@@ -28,9 +28,8 @@ struct ErrorBoundOptions {
 ///                ColumnReport::quadrature if the report is of a solve with this σ, else 1; it is below 1 in
 ///                reports of cgls(), lsqr() and cg(), and contains the distance between g and the gradient of
 ///                the recurrence, which is computed
-///   difference   ‖A − Ã‖ (‖r‖/μ + ‖x‖ min(1/√μ, 1/(2D))), where g and r are those of Ã: g has (A − Ã)ᴴr −
-///   Aᴴ(A
-///                − Ã)x more, and ‖M⁻¹Aᴴ‖ is at most that minimum
+///   difference   ‖E‖ (‖r‖/μ + ‖x‖ min(1/√μ, 1/(2D))) for E = A − Ã, where g and r are those of Ã: the
+///                gradient of A has Eᴴr − AᴴEx more, and ‖M⁻¹Aᴴ‖ is at most that minimum
 ///   products     u (‖A‖_F‖r‖/μ + (‖A‖_F‖x‖ + ‖b‖)/√μ): what rounding hides in g, with u = ε/2
 ///   damping      2u D²‖x‖/μ: the same of D²x
 ///

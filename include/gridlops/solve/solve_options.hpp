@@ -84,7 +84,8 @@ struct SolveOptions {
   bool record_history = true;
   /// Computes q = A p, Aᴴr and Aᴴq with one A.normal_product(). The next gradient is Aᴴr − α Aᴴq − D²x, so an
   /// iteration reads A once if A.has_one_pass(). The iterates are as accurate as without this option: r
-  /// itself is updated, and errors in the gradient do not accumulate. An iteration takes 50 % more
+  /// itself is updated, and errors in the gradient do not accumulate. Where a step has shortened the gradient
+  /// to half of its digits, the next one has length 0 and computes it anew. An iteration takes 50 % more
   /// operations, so this pays off only for a few columns; one_pass_is_faster() says when.
   bool one_pass = false;
   /// After every `guard` iterations, counted from the start of a batch, and once more when columns have

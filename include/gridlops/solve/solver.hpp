@@ -39,10 +39,9 @@ GRIDLOPS_EXPORT Index largest_batch(const Partition& columns, Index batch);
 struct ColumnReport {
   StopReason reason = StopReason::iteration_limit;
   Index iterations = 0;
-  double residual_norm = 0;         ///< ‖b − Ax‖, without damping, from its definition
-  double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
-  double relative_normal_residual_norm =
-      0;                     ///< the same divided by ‖b‖, or 0 if b is 0: A's size and no smaller
+  double residual_norm = 0;                  ///< ‖b − Ax‖, without damping, from its definition
+  double normal_residual_norm = 0;           ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
+  double relative_normal_residual_norm = 0;  ///< divided by ‖b‖, or 0 if b is 0: in the units of A
   double operator_norm = 0;  ///< a lower bound of ‖A‖; for lsqr and lsmr an estimate of the Frobenius norm,
                              ///< which for lsqr is that of [A; D·I]
   double condition = 0;  ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
@@ -128,7 +127,8 @@ struct SolverOperands {
 /// A, D and B may be as large or small as their type allows. If squares of norms would leave its range, the
 /// solver multiplies the problem by powers of two, which takes memory for one more operand. Norms in the
 /// report that are outside the range of double precision are 0 or infinite. Solvers with a penalty do not
-/// scale; they throw UsageError, on all ranks, where squares would leave the range.
+/// scale; they throw UsageError, on all members, where squares of the norms that they know
+/// would leave the range: of B, and of A unless for admm().
 ///
 /// Throws ShapeError or UsageError on all ranks before any communication, also if an operand is missing, or
 /// if the solver does not take an option or operand that is given.

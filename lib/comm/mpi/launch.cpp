@@ -4,6 +4,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -41,46 +45,49 @@ pid_t parent_of(pid_t process) {
 }  // namespace
 
 std::string launched_within_a_rank() {
-  for (const Launcher& launcher : launchers) {
-    const char* const rank = std::getenv(launcher.rank);
-    if (rank == nullptr) continue;
+#ifdef OPEN_MPI
+  // The job and the rank; another mpirun names another job.
+  std::array<std::string, 2> variables;
+  for (std::size_t k = 0; k < 2; ++k) {
     using namespace std::string_literals;
-    const std::string variable = "\0"s + launcher.rank + "=" + rank + "\0"s;
-    for (pid_t process = ::getppid(); process > 1; process = parent_of(process)) {
-      if (("\0"s + about(process, "environ")).find(variable) == std::string::npos) break;
-      if (about(process, "maps").find("/mca_pml_") == std::string::npos) continue;  // loaded by MPI_Init
-      return message(
-          "process ", process, ", which has started this one, is rank ", rank,
-          " of a program that uses MPI, and this process would be the same rank once more, which MPI "
-          "refuses; start it outside of that program, or without its variables: env -u ",
-          launcher.rank, " and all others that begin with OMPI_, PMIX_ and PMI_");
-    }
+    const char* const name = k == 0 ? "PMIX_NAMESPACE" : "PMIX_RANK";
+    const char* const value = std::getenv(name);
+    if (value == nullptr) return {};
+    variables[k] = "\0"s + name + "=" + value + "\0"s;
   }
+  for (pid_t process = ::getppid(); process > 1; process = parent_of(process)) {
+    const std::string environment = "\0" + about(process, "environ");
+    const auto has = [&](const std::string& one) { return environment.find(one) != std::string::npos; };
+    if (!std::all_of(variables.begin(), variables.end(), has)) break;
+    if (about(process, "maps").find("/mca_pml_") == std::string::npos) continue;  // loaded by MPI_Init
+    return message(
+        "process ", process, ", which has started this one, is rank ", std::getenv("PMIX_RANK"),
+        " of a program that uses MPI, and this process would be the same rank once more, which MPI "
+        "refuses; start it outside of that program, or without its variables: all that begin with "
+        "OMPI_ and PMIX_");
+  }
+#endif
   return {};
 }
 
-std::string launched_by_another_mpi(int world_size) {
-  if (world_size != 1) return {};
+ForeignLaunch launched_by_another_mpi(int world_size) {
+  ForeignLaunch found;
   for (const Launcher& launcher : launchers) {
-    const char* const text = std::getenv(launcher.size);
+    const char *const text = std::getenv(launcher.size), *const rank = std::getenv(launcher.rank);
     const std::string_view size = text == nullptr ? "" : text;
     int count = 0;
     std::from_chars(size.data(), size.data() + size.size(), count);
-    if (count > 1)
-      return message(
-          "was started as one of ", count, " ranks by ", launcher.name, " (", launcher.size, "=", count,
-          "), but its own MPI knows of one rank only: each process would do all the work, and write all "
-          "outputs. Start it by the launcher of the MPI that it was built with, which gridlops info "
-          "names; for one process unset ",
-          launcher.size);
+    if (count == world_size) return {};  // this one has launched it, whatever others have left behind
+    if (world_size == 1 && count > 1)
+      found = {message("was started as one of ", count, " ranks by ", launcher.name, " (", launcher.size, "=",
+                       count,
+                       "), but its own MPI knows of one rank only: each process would do all the work, and "
+                       "write all outputs. Start it by the launcher of the MPI that it was built with, which "
+                       "gridlops info names; for one process unset ",
+                       launcher.size),
+               rank == nullptr || std::string_view(rank) == "0"};
   }
-  return {};
-}
-
-bool is_launched_as_first() {
-  for (const Launcher& launcher : launchers)
-    if (const char* const rank = std::getenv(launcher.rank)) return std::string_view(rank) == "0";
-  return true;
+  return found;
 }
 
 }  // namespace gridlops

@@ -169,9 +169,9 @@ MpiSession::MpiSession(int* argc, char*** argv) {
     MpiGroup().check(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread", 0);
     owns_mpi_ = true;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (const std::string why = launched_by_another_mpi(size); !why.empty()) {
+    if (const ForeignLaunch launch = launched_by_another_mpi(size); !launch.why.empty()) {
       finalize_mpi();
-      end_at_start(why, is_launched_as_first());
+      end_at_start(launch.why, launch.is_first);
     }
   }
   begin(MPI_COMM_WORLD, owns_mpi_ ? WhenStuck::end_job : WhenStuck::throw_error);

@@ -60,8 +60,7 @@ void PatientSaves::save(Communicator& comm, bool must_end, const std::function<v
     if (must_end) throw;
     // Of many failures in a row the first, second, fourth, eighth … are told.
     if (std::has_single_bit(++failures_) && comm.rank() == 0)
-      warn(message("a checkpoint was not written: ", failure_,
-                   "; the solver goes on, and tries again at the next one"));
+      warn(message("a checkpoint was not written: ", failure_, "; the solver goes on without it"));
   }
 }
 

@@ -54,7 +54,10 @@ void BlockBidiagonalisation<T>::visit(StateArchive& archive) {
   if (!archive.loading()) return;
   // The last blocks may be spoilt; then nothing goes on with them.
   const Index vectors = std::accumulate(v_.filled().begin(), v_.filled().end(), Index{0});
-  archive.require(std::ssize(data_norms_) == columns && norm_ >= 0 && std::isfinite(norm_) &&
+  constexpr int largest_power = 10000;  // beyond all exponents of doubles
+  for (const int power : powers_) archive.require(std::abs(power) <= largest_power);
+  archive.require(std::abs(power_) <= largest_power && power_ % 2 == 0 &&
+                  std::ssize(data_norms_) == columns && norm_ >= 0 && std::isfinite(norm_) &&
                   projected_.dimension() <= vectors && L_.rows() <= columns && L_.cols() <= columns);
 }
 
@@ -182,7 +185,10 @@ DistMatrix<T> BlockBidiagonalisation<T>::next_v() {
 template <Scalar T>
 bool BlockBidiagonalisation<T>::adopt_v(Small& L) {
   L = Small(0, u_.width());
-  if (!adopt(v_, norm_, L)) return false;
+  if (!adopt(v_, norm_, L)) {
+    v_.forget();
+    return false;
+  }
   for (Index i = 0; i < L.cols(); ++i) norm_ = std::max(norm_, std::sqrt(L.column_norm_squared(i)));
   return true;
 }

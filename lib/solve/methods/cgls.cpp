@@ -118,11 +118,13 @@ class Cgls final : public GradientMethod<T> {
   /// β ← 0 where p is to be s alone: before a step of length 0, and after it.
   void begin_anew_where_lost(ColumnRun<T>& run, ColumnScalars& beta) {
     for (Index k = 0; k < beta.size(); ++k) {
+      constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+      if (beta[k] < std::sqrt(epsilon))
+        run.column(k).forget_quadrature(true);  // s may be off by more than r is
       const bool was_lost = takes_step[k] == 0;
-      takes_step[k] = !was_lost && beta[k] < std::numeric_limits<Real<T>>::epsilon() ? 0 : 1;
+      takes_step[k] = !was_lost && beta[k] < epsilon ? 0 : 1;
       if (!was_lost && takes_step[k] == 1) continue;
       beta[k] = 0;
-      run.column(k).forget_quadrature(true);
     }
   }
 

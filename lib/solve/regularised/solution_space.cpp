@@ -273,16 +273,17 @@ std::vector<DampingCurve> SolutionSpace<T>::curves(DampingRule rule, const PerCo
                               std::ldexp(pairs.x[place], of_x), pairs.reason[place]});
       const double data_norm = space_->blocks().data_norms()[at(j)], damp = space_->scaled(damps[d]);
       if (known.frobenius_norm > 0 && data_norm > 0)
-        curve.points.back().error_bound = std::ldexp(
-            error_bound({.tested_norm = pairs.gradient[place],
-                         .residual_norm = pairs.residual[place],
-                         .data_norm = data_norm,
-                         .x_norm = pairs.x[place],
-                         .damp = damp},
-                        {std::ldexp(known.sigma_min, of_A), std::ldexp(known.frobenius_norm, of_A)},
-                        ToleranceTest::gradient,
-                        missing * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
-            of_x);
+        curve.points.back().error_bound =
+            std::ldexp(error_bound({.tested_norm = pairs.gradient[place],
+                                    .residual_norm = pairs.residual[place],
+                                    .data_norm = data_norm,
+                                    .x_norm = pairs.x[place],
+                                    .damp = damp},
+                                   {std::ldexp(known.sigma_min, of_A), std::ldexp(known.frobenius_norm, of_A),
+                                    std::ldexp(known.difference_norm, of_A)},
+                                   ToleranceTest::gradient,
+                                   missing * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())),
+                       of_x);
       if (rule == DampingRule::gcv && is_solved(pairs.reason[of_probe]))
         curve.points.back().free_dimensions =
             std::pow(pairs.residual[of_probe], 2) + std::pow(damp * pairs.x[of_probe], 2);

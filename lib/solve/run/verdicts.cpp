@@ -172,8 +172,11 @@ void Verdicts::judge_anew(ColumnState& column) const {
   if (column.reason == StopReason::corrupted || column.reason == StopReason::breakdown ||
       column.reason == StopReason::non_finite)
     return;
+  const bool has_stagnated = column.reason == StopReason::stagnated;
   column.reason.reset();
   test(column);
+  // A method may know of rounding what these norms do not tell.
+  if (!column.reason && has_stagnated) column.reason = StopReason::stagnated;
 }
 
 }  // namespace gridlops

@@ -332,6 +332,44 @@ TEST_CASE("A run that has converged goes on to a smaller tolerance") {
   }
 }
 
+TEST_CASE("Batches that ended under looser limits are solved again under tighter ones") {
+  for (const GridPtr& grid : compact_grids()) {
+    CAPTURE(describe(*grid));
+    const Problem<double> problem(grid, {"cgls", cgls<double>}, 3);
+    const ScratchFolder folder;
+    SolveOptions options;
+    options.batch = 1;
+    options.max_iterations = 1000;
+    options.tolerance = 1e-9;
+    const Solution<double> whole = problem.solve_with(options);
+    Index begun = 0, iteration = 0;
+    options.observers = {after_each_iteration([&](const IterationInfo& info) {
+      if (info.at_start) ++begun, iteration = 0;
+      return false;
+    })};
+    options.checkpoint.directory = folder.file("saved");
+    options.checkpoint.requested = [&] { return begun == 2 && ++iteration == 2; };
+    for (const double tolerance : {1e-9, 1e-2}) {  // the first ends in batch 1, the second in batch 2
+      options.tolerance = tolerance;
+      begun = 0;
+      if (grid->is_member()) CHECK_THROWS_AS(problem.solve_with(options), Suspended);
+      world().barrier();
+      options.checkpoint.restart = options.checkpoint.directory;
+    }
+    options.tolerance = 1e-9;
+    options.observers.clear();
+    options.checkpoint.requested = {};
+    const Solution<double> resumed = problem.solve_with(options);
+    if (!grid->is_member()) continue;
+    double error = 0, norm = 0;
+    for (std::size_t k = 0; k < whole.X.size(); ++k) {
+      error += std::norm(resumed.X[k] - whole.X[k]);
+      norm += std::norm(whole.X[k]);
+    }
+    CHECK(std::sqrt(error) <= 1e-6 * std::sqrt(norm));
+  }
+}
+
 TEST_CASE("A checkpoint that cannot be written is tried again, and only the end that is asked for fails") {
   const GridPtr grid = compact_grids().back();
   const Problem<double> problem(grid, {"cgls", cgls<double>}, 30);
