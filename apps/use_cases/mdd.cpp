@@ -248,6 +248,7 @@ class Mdd {
 
 ExitStatus mdd(Communicator& world, const MddArguments& given) {
   MddArguments arguments = given;
+  if (arguments.on_disk) return_freed_memory();
   if (arguments.has_own_data())
     read_mdd_sizes(world, arguments);
   else if (arguments.asked_frequencies > 0)
@@ -285,7 +286,6 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "in "
         "memory");
   arguments.memory_is_given = arguments.memory > 0;
-  if (arguments.on_disk) return_freed_memory();
   if (arguments.on_disk && !arguments.memory_is_given) {
     constexpr int threads = 6;  // that read ahead, or tell of slow disks
     std::array<Index, 1> of_threads{address_space_of_threads(threads)};  // where this rank has a limit

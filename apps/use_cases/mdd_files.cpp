@@ -98,13 +98,10 @@ struct Largest {
   double number = 0, imaginary = 0;
 };
 
+/// slice: scratch memory for a frequency of the kernel in this space.
 template <Scalar R>
-Largest largest_in_slice(Communicator& world, const MddArguments& arguments, const ArrayHeader& kernel,
-                         Index frequency) {
-  const auto grid =
-      std::make_shared<const ProcessGrid>(world, GridShape{world.size(), 1}, make_host_backend());
-  const Space space = array_space(grid, {1, arguments.ny, arguments.nx}, 1);
-  DistMatrix<std::complex<R>> slice = allocate_matrix<std::complex<R>>(grid, space.layout(1));
+Largest largest_in_slice(const MddArguments& arguments, const ArrayHeader& kernel, const Space& space,
+                         DistMatrix<std::complex<R>>& slice, Index frequency) {
   read_array(arguments.kernel, kernel, {{frequency, 1}, {0, arguments.ny}, {0, arguments.nx}}, space.dims,
              slice);
   std::array<double, 2> largest{};
@@ -114,7 +111,7 @@ Largest largest_in_slice(Communicator& world, const MddArguments& arguments, con
                  imaginary = std::abs(static_cast<double>(element.imag()));
     largest = {std::max({largest[0], real, imaginary}), std::max(largest[1], imaginary)};
   }
-  world.all_reduce(largest, ReduceOp::max);
+  space.grid->comm().all_reduce(largest, ReduceOp::max);
   return {largest[0], largest[1]};
 }
 
@@ -124,12 +121,18 @@ Largest largest_in_slice(Communicator& world, const MddArguments& arguments, con
 template <Scalar R>
 void check_spectra(Communicator& world, const MddArguments& arguments, const ArrayHeader& kernel) {
   const Index samples = arguments.own_samples, last = kernel.sizes[0] - 1;
-  const Largest first = largest_in_slice<R>(world, arguments, kernel, 0),
-                end = largest_in_slice<R>(world, arguments, kernel, last);
+  const auto grid =
+      std::make_shared<const ProcessGrid>(world, GridShape{world.size(), 1}, make_host_backend());
+  const Space space = array_space(grid, {1, arguments.ny, arguments.nx}, 1);
+  DistMatrix<std::complex<R>> scratch = allocate_matrix<std::complex<R>>(grid, space.layout(1));
+  const auto largest_at = [&](Index frequency) {
+    return largest_in_slice<R>(arguments, kernel, space, scratch, frequency);
+  };
+  const Largest first = largest_at(0), end = largest_at(last);
   Largest between;
   constexpr Index steps = 8;
   for (Index step = 1; step < steps; ++step) {
-    const Largest slice = largest_in_slice<R>(world, arguments, kernel, last * step / steps);
+    const Largest slice = largest_at(last * step / steps);
     between = {std::max(between.number, slice.number), std::max(between.imaginary, slice.imaginary)};
   }
   // Half of the digits: phases of shifted traces have lost some.

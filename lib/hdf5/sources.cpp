@@ -221,8 +221,9 @@ void Sources::require_source(const Mapping& mapping) const {
   constexpr std::size_t most = 16;
   require_found(mapping.file == "." || !is_open, "which is the file that has it; there its name must be '.'");
   require_found(files_.size() < most, "by more than 16 others, one the source of the other");
-  // As HDF5 itself opens it, and may have it open: a file is open in one way at a time.
-  const Handle file = open_file<InputError>(file_name, H5F_CLOSE_WEAK);
+  // A file is open in one way at a time: as HDF5 itself opens it, but for the first.
+  const bool is_first = fs::equivalent(files_.front(), file_name, error);
+  const Handle file = open_file<InputError>(file_name, is_first ? H5F_CLOSE_STRONG : H5F_CLOSE_WEAK);
   const Handle dataset(H5Dopen2(file.id(), mapping.dataset.c_str(), H5P_DEFAULT), H5Dclose);
   H5Eclear2(H5E_DEFAULT);
   require_found(dataset.is_open(), message("of which there is no such dataset in ", file_name));

@@ -122,7 +122,7 @@ def same_to_the_bit(case, X, report, other_X, other_report):
     require(report["reasons"] == other_report["reasons"], f"scale, verdicts, {solver}", report["reasons"], "and, scaled,", other_report["reasons"])
     require(np.array_equal(report["column_iterations"], other_report["column_iterations"]), f"scale, iterations, {solver}",
             report["column_iterations"], other_report["column_iterations"])
-    if case["matrix"]["kind"] == "zero":
+    if case["matrix"]["kind"] == "zero" or min(case["rows"], case["cols"]) <= case["matrix"]["lost_rank"]:
         return  # what scale a guess has to A x is not known
     by = (q - p) - (case["scale_B"] - case["scale_A"])
     expected = np.ldexp(X.real.astype(float), by)
