@@ -119,6 +119,8 @@ def same_to_the_bit(case, X, report, other_X, other_report):
     """Powers of two change no mantissa, and so no decision."""
     solver = case["solver"]
     p, q = case["other"]["to"]
+    if case["one_pass"]:
+        return  # where A is scaled, one pass becomes three products, which round otherwise
     require(report["reasons"] == other_report["reasons"], f"scale, verdicts, {solver}", report["reasons"], "and, scaled,", other_report["reasons"])
     require(np.array_equal(report["column_iterations"], other_report["column_iterations"]), f"scale, iterations, {solver}",
             report["column_iterations"], other_report["column_iterations"])
