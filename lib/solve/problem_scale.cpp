@@ -77,8 +77,8 @@ void require_range_without_scaling(const char* solver, double norm_A, const Cons
       "; methods with a penalty do not scale their problems, and squares of their norms would leave the "
       "range of the numbers: multiply A, B and the penalty by constants, so that norms are about 1";
   const int power_A = norm_A > 0 && std::isfinite(norm_A) ? std::ilogb(norm_A) : 0;
-  require<UsageError>(std::abs(power_A) <= of_A, solver,
-                      ": the norm of A, which the step stands for if it is given, is about ", norm_A, advice);
+  require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A is about ", norm_A,
+                      ", or the given step says so", advice);
   const std::vector<int> powers = powers_of_columns(B);
   for (std::size_t j = 0; j < powers.size(); ++j)
     require<UsageError>(std::abs(powers[j]) <= of_B && std::abs(power_A + powers[j]) <= of_both, solver,
