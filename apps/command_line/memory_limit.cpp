@@ -26,7 +26,7 @@ Index bytes_of(const char* file, const char* name) {
   return kib < 0 ? kib : 1024 * kib;
 }
 
-/// What a limit of the address space leaves to this process; no_limit without one.
+/// The bytes that this process may still map; no_limit if its address space is not limited.
 Index left_in_address_space() {
   struct rlimit limit {};
   const Index taken = bytes_of("/proc/self/status", "VmSize:");

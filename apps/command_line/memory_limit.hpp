@@ -20,8 +20,8 @@ void return_freed_memory();
 /// rank (ulimit -v); the same on all ranks (collective over comm).
 Index available_bytes_per_rank(Communicator& comm);
 
-/// What so many threads to be started take of the address space, if that is limited; else 0. Where it is,
-/// threads have no heaps of their own from now on.
+/// The bytes of address space that this many new threads will take; 0 if the address space is not limited. If
+/// it is, threads have no heaps of their own from now on.
 Index address_space_of_threads(int threads);
 
 }  // namespace gridlops::program

@@ -33,7 +33,8 @@ std::vector<double> least_lambdas_of_zero(const LinearOperator<T>& A, const Cons
   A.apply_adjoint(T(1), B, T(0), X);
   std::vector<double> lambdas = column_norms(X, std::numeric_limits<double>::infinity());
   if (options.threshold == Threshold::soft) return lambdas;
-  const double root_of_step = options.step ? std::sqrt(*options.step) : 1 / ((options.backtracking ? 1 : 1.02) * estimate_norm(A));
+  const double root_of_step =
+      options.step ? std::sqrt(*options.step) : 1 / ((options.backtracking ? 1 : 1.02) * estimate_norm(A));
   for (double& g : lambdas) {
     const double of_step = root_of_step * g;  // √α times as long as the step's x
     g = options.threshold == Threshold::hard ? of_step * of_step / 2

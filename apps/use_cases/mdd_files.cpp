@@ -93,7 +93,7 @@ void read_receivers(const MddArguments& arguments, const ArrayHeader& header, Ra
   put_slices<std::complex<R>>(arguments, {0, sources}, receivers, spectra, G);
 }
 
-/// What a slice of spectra holds, by its largest numbers.
+/// The largest number of a slice of spectra, and its largest imaginary part.
 struct Largest {
   double number = 0, imaginary = 0;
 };

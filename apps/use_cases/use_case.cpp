@@ -118,7 +118,7 @@ UseCase::UseCase(Communicator& world, const char* command, const UseCaseArgument
       if (file.path != arguments.report) facts_.files.push_back({file.option, file.path, {}});
   check_outputs(world, inputs, outputs);
   if (arguments.dry_run || arguments.save.empty()) return;
-  // What each kind of all use cases may have. Users may keep their own data beside an inversion.
+  // The files that any use case may write. Users may keep their own data beside them.
   claim_folder(world, arguments.save, "inversion", {"adjoint.npy", "inverted.npy", "migrated.npy"});
   if (std::find(saved.begin(), saved.end(), "model") != saved.end())
     claim_folder(world, arguments.save, "model", {"background.npy", "data.npy", "model.npy"});

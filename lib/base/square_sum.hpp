@@ -43,7 +43,7 @@ class SquareSum {
     for (Index i = whole; i < count; ++i) lanes[0] += squared(static_cast<double>(numbers[i]));
     double sum = 0;
     for (const double lane : lanes) sum += lane;
-    // What underflows is rounding of a sum of this size.
+    // Squares that underflow are below the rounding of a sum of this size.
     if (least_usual < sum && sum < largest_usual) {
       parts[1] += sum;
     } else {

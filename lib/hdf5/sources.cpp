@@ -229,7 +229,7 @@ void Sources::require_source(const Mapping& mapping) const {
   require_found(dataset.is_open(), message("of which there is no such dataset in ", file_name));
   const Handle space(H5Dget_space(dataset.id()), H5Sclose);
   require_found(mapping.is_unlimited || has_chosen(space.id(), mapping.from.id(), mapping.to.id()),
-                message("which has not so many now, in ", file_name));
+                message("which has fewer elements now, in ", file_name));
   const Handle properties(H5Dget_create_plist(dataset.id()), H5Pclose);
   const Sources further(dataset.id(), properties.id(), message(file_name, ":", mapping.dataset), files_);
   further.require_complete(space.id());

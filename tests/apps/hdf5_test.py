@@ -268,7 +268,7 @@ def check_sources(suite):
     with h5py.File(suite.folder / "part1.h5", "w") as file:
         file["S"] = A[20:39]
     for name in ("rows", "columns"):
-        refused(suite, multiply(f"all.h5:/{name}"), BAD_INPUT, "gets elements from part1.h5:S, which has not so many now", ranks=(None, 2)[name == "rows"])
+        refused(suite, multiply(f"all.h5:/{name}"), BAD_INPUT, "gets elements from part1.h5:S, which has fewer elements now", ranks=(None, 2)[name == "rows"])
     (suite.folder / "part1.h5").unlink()
     for name in ("all.h5:/rows", "all.h5:/columns", "elsewhere/all.h5:/rows"):
         refused(suite, multiply(name), BAD_INPUT, "gets elements from part1.h5:S, of which there is no such file", "fill values would be read", ranks=2)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one rank alone can know is wrong, it alone throws, and says so: a handler that believed that all ranks
-// throw would wait for ever. Once the ranks have told each other, it is an error of all.
+// If one rank alone can know that something is wrong, it alone throws, and the error says so: a handler that
+// believed that all ranks throw would wait for ever. Once the ranks have told each other, all throw it.
 #include <vector>
 
 #include "comm/failure/failure.hpp"

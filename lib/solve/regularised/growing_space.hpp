@@ -46,7 +46,7 @@ class GrowingSpace {
   const OperatorPtr<T>& A() const { return A_; }
   BlockBidiagonalisation<T>& blocks() { return blocks_; }
   const Projected& projected() const { return blocks_.projected(); }
-  /// What projected() says for this D.
+  /// The solution of the small problem for this D.
   typename Projected::Solution solution(double damp) const;
   typename Projected::NormalFactor normal_factor(double damp) const {
     return projected().normal_factor(scaled(damp), smallest());

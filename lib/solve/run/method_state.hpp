@@ -57,7 +57,8 @@ class MethodState {
   void count(Index& value) {
     numbers_.push_back([this, &value](StateArchive& archive) { archive.visit_count(value, batch_.total()); });
   }
-  /// What must hold of the numbers before it, given the columns of the batch, once they are loaded.
+  /// A condition on the numbers described before it: loading throws InputError unless fits(columns of the
+  /// batch).
   void check(std::function<bool(Index columns)> fits) {
     numbers_.push_back([this, fits = std::move(fits)](StateArchive& archive) {
       archive.require(!archive.loading() || fits(batch_.total()));

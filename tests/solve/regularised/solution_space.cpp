@@ -321,7 +321,7 @@ TEMPLATE_TEST_CASE(
           folder.file(describe(*grid) + std::to_string(p) + "," + std::to_string(q));
       space.save(directory);
       take_curves(SolutionSpace<T>(A, directory), DampingRule::gcv);
-      // What is left is solved, and goes on growing from files.
+      // A space that is too small leaves pairs to cgls, and grows on when it is read from its files.
       options.max_dimension = columns + 2;
       options.checkpoint.directory = directory + "-small";
       SolutionSpace<T> small(A, B, options);
