@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A space that was saved is the same space: on any grid, for other data, and where it goes on growing.
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <memory>
 #include <string>
 
 #include "base/message.hpp"
@@ -330,4 +333,62 @@ TEMPLATE_TEST_CASE("Numbers of a saved space that do not fit together are refuse
   }
   CHECK(refused > 100);
   CHECK(taken > 10);
+}
+
+namespace {
+
+/// A, but for an adjoint product that makes NaN.
+template <Scalar T>
+class SpoiltOnce final : public LinearOperator<T> {
+ public:
+  SpoiltOnce(OperatorPtr<T> A, int spoilt)
+      : LinearOperator<T>(A->range(), A->domain()), A_(std::move(A)), left_(spoilt) {}
+
+ private:
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    A_->apply(alpha, X, beta, Y);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    A_->apply_adjoint(alpha, Y, beta, X);
+    if (--left_ == 0 && X.local().size() > 0) X.local()(0, 0) = std::numeric_limits<Real<T>>::quiet_NaN();
+  }
+
+  OperatorPtr<T> A_;
+  mutable int left_;
+};
+
+}  // namespace
+
+TEST_CASE("A space that ended because a product was not finite comes back from its files") {
+  using T = double;
+  const Index m = 230, n = 220;
+  const ScratchFolder folder;
+  for (const GridPtr& grid : compact_grids()) {
+    const OperatorPtr<T> A =
+        dense_operator<T>(grid, Algorithm::stationary_a, KnownSpectrum<T>(m, n, geometric(n, 30)));
+    for (const Index columns : {1, 6, 40}) {  // with 40 each step takes memory of its own
+      for (const int spoilt : {2, 3, 4}) {
+        CAPTURE(describe(*grid), columns, spoilt);
+        const std::string directory =
+            folder.file(describe(*grid) + std::to_string(columns) + "-" + std::to_string(spoilt));
+        const DistMatrix<T> B = filled(A->range(), columns, right_hand_sides<T>());
+        const SolutionSpace<T> space(std::make_shared<SpoiltOnce<T>>(A, spoilt), B,
+                                     {.damps = {1, 0.1}, .tolerance = 1e-9});
+        space.save(directory);
+        world().barrier();
+        const SolutionSpace<T> read(A, directory);
+        if (!grid->is_member()) continue;
+        CHECK(space.end() == SpaceEnd::non_finite);
+        CHECK(read.end() == SpaceEnd::non_finite);
+        const std::vector<DampingCurve> before = space.curves(DampingRule::lcurve, 0),
+                                        after = read.curves(DampingRule::lcurve, 0);
+        REQUIRE(before.size() == after.size());
+        for (std::size_t j = 0; j < before.size(); ++j)
+          for (std::size_t d = 0; d < 2; ++d) {
+            CHECK(after[j].points[d].reason == before[j].points[d].reason);
+            CHECK(std::memcmp(&after[j].points[d].x_norm, &before[j].points[d].x_norm, sizeof(double)) == 0);
+          }
+      }
+    }
+  }
 }
