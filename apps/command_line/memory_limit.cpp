@@ -46,17 +46,21 @@ void return_freed_memory() {
 #endif
 }
 
-Index address_space_of_threads(int threads) {
-  if (left_in_address_space() == no_limit) return 0;
-#ifdef M_ARENA_MAX
-  mallopt(M_ARENA_MAX, 1);  // each thread would take 64 MiB for one of its own
-#endif
+Index address_space_of_disk_threads(Communicator& comm) {
+  constexpr Index threads = 6;  // that read ahead, or tell of slow disks
+  std::array<Index, 1> most{0};
   pthread_attr_t attributes;
-  std::size_t stack = 0;
-  if (pthread_attr_init(&attributes) != 0) return 0;
-  pthread_attr_getstacksize(&attributes, &stack);
-  pthread_attr_destroy(&attributes);
-  return threads * static_cast<Index>(stack);
+  if (left_in_address_space() != no_limit && pthread_attr_init(&attributes) == 0) {
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);  // each thread would take 64 MiB for one of its own
+#endif
+    std::size_t stack = 0;
+    pthread_attr_getstacksize(&attributes, &stack);
+    pthread_attr_destroy(&attributes);
+    most[0] = threads * static_cast<Index>(stack);
+  }
+  comm.all_reduce(most, ReduceOp::max);
+  return most[0];
 }
 
 Index available_bytes_per_rank(Communicator& comm) {

@@ -20,8 +20,8 @@ void return_freed_memory();
 /// rank (ulimit -v); the same on all ranks (collective over comm).
 Index available_bytes_per_rank(Communicator& comm);
 
-/// The bytes of address space that this many new threads will take; 0 if the address space is not limited. If
-/// it is, threads have no heaps of their own from now on.
-Index address_space_of_threads(int threads);
+/// The most address space, in bytes, that the threads which read from disks take on any rank (collective); 0
+/// if no rank's address space is limited. Where it is, threads have no heaps of their own from now on.
+Index address_space_of_disk_threads(Communicator& comm);
 
 }  // namespace gridlops::program

@@ -168,8 +168,7 @@ void find_room(Communicator& world, SolveTask& task,
         fmt::format("--memory is {}, but a rank takes at least {} with A on a disk: more ranks, or a "
                     "smaller --batch, take less",
                     bytes_text(limit), bytes_text(least)));
-  constexpr int threads = 6;  // that read ahead, or tell of slow disks
-  const Index beside = before[0] + taken_by_others(task) + most_of(address_space_of_threads(threads));
+  const Index beside = before[0] + taken_by_others(task) + address_space_of_disk_threads(world);
   task.memory_of_tiles = -most_of(-room_for_tiles(task, plan_of(task), limit - beside));
   const bool chooses = task.iteration.one_pass && !arguments.one_pass_is_given && task.saved.empty();
   // Unless A stays in its file, that writes to the disks.

@@ -287,10 +287,8 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "memory");
   arguments.memory_is_given = arguments.memory > 0;
   if (arguments.on_disk && !arguments.memory_is_given) {
-    constexpr int threads = 6;  // that read ahead, or tell of slow disks
-    std::array<Index, 1> of_threads{address_space_of_threads(threads)};  // where this rank has a limit
-    world.all_reduce(of_threads, ReduceOp::max);
-    arguments.memory = std::max<Index>(available_bytes_per_rank(world) - of_threads[0], 1);
+    const Index of_threads = address_space_of_disk_threads(world);
+    arguments.memory = std::max<Index>(available_bytes_per_rank(world) - of_threads, 1);
   }
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(
