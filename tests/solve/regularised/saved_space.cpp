@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/message.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "io/checkpoint_files.hpp"
@@ -350,7 +351,7 @@ class SpoiltOnce final : public LinearOperator<T> {
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     A_->apply_adjoint(alpha, Y, beta, X);
-    if (--left_ == 0 && X.local().size() > 0) X.local()(0, 0) = std::numeric_limits<Real<T>>::quiet_NaN();
+    if (--left_ == 0) X *= std::numeric_limits<Real<T>>::quiet_NaN();
   }
 
   OperatorPtr<T> A_;

@@ -341,9 +341,18 @@ TEMPLATE_TEST_CASE(
       const Found found = find(p, q);
       CHECK(found.dimension == plain.dimension);
       CHECK((found.chosen == plain.chosen));
-      CHECK((found.numbers == plain.numbers));
-      CHECK((found.X == plain.X));
-      CHECK((found.others == plain.others));
+      if (grid->backend()->memory_space() == MemorySpace::host) {
+        CHECK((found.numbers == plain.numbers));
+        CHECK((found.X == plain.X));
+        CHECK((found.others == plain.others));
+      } else {  // where bits depend on addresses
+        const double rounding = is_single ? 1e-3 : 1e-9;
+        REQUIRE(found.numbers.size() == plain.numbers.size());
+        for (std::size_t k = 0; k < plain.numbers.size(); ++k)
+          CHECK(found.numbers[k] == Approx(plain.numbers[k]).epsilon(rounding));
+        CHECK(relative_difference(found.X, plain.X) < rounding);
+        CHECK(relative_difference(found.others, plain.others) < rounding);
+      }
     }
   }
 }
