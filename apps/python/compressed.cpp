@@ -19,7 +19,7 @@ CompressionOptions options_of(const Asked& asked) {
   return {tolerance, tile, row_order, col_order, directory};
 }
 
-py::dict dict_of(const CompressionReport& report) {
+py::dict dict_of_compression(const CompressionReport& report) {
   py::dict result;
   result["norm"] = report.norm;
   result["error"] = report.error;
@@ -40,7 +40,7 @@ py::tuple made_unlocked(Make&& make) {
     const py::gil_scoped_release release;
     made = make();
   }
-  return py::make_tuple(Operator<T>{made}, dict_of(made->report()), py::cpp_function([made] {
+  return py::make_tuple(Operator<T>{made}, dict_of_compression(made->report()), py::cpp_function([made] {
                           return py::make_tuple(made->bytes_read(), made->seconds_waited());
                         }));
 }

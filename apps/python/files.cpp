@@ -27,7 +27,7 @@ py::tuple described(const std::vector<Index>& sizes, const Header& header) {
 }
 
 template <Scalar T>
-void bind_type(py::module_ native) {
+void bind_files_of_type(py::module_ native) {
   using M = Matrix<T>;
   const py::call_guard<py::gil_scoped_release> unlocked;
   native.def(
@@ -75,7 +75,7 @@ void bind_files(py::module_& native) {
     return described(header.sizes, header);
   });
   native.def("hdf5_text", hdf5_text);
-  for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
+  for_each_type(native, []<Scalar T>(py::module_ module) { bind_files_of_type<T>(module); });
 }
 
 }  // namespace gridlops::python

@@ -90,7 +90,7 @@ void copy_guess(const Matrix<T>& guess, const Matrix<T>& B, Matrix<T>& X) {
 }
 
 template <Scalar T>
-void bind_type(py::module_ native) {
+void bind_matrices_of_type(py::module_ native) {
   using M = Matrix<T>;
   py::class_<M, std::shared_ptr<M>>(native, "Matrix", py::buffer_protocol())
       .def_buffer([](M& X) { return buffer_of(X); })
@@ -165,7 +165,7 @@ void bind_matrices(py::module_& native) {
         hilbert_order(static_cast<const double*>(from.ptr), from.shape[0], static_cast<int>(from.shape[1]));
     std::copy(points.begin(), points.end(), static_cast<Index*>(to.ptr));
   });
-  for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
+  for_each_type(native, []<Scalar T>(py::module_ module) { bind_matrices_of_type<T>(module); });
 }
 
 }  // namespace gridlops::python

@@ -194,7 +194,7 @@ void bind_makers(py::module_ native) {
 }
 
 template <Scalar T>
-void bind_type(py::module_ native) {
+void bind_operators_of_type(py::module_ native) {
   bind_class<T>(native);
   bind_algebra<T>(native);
   bind_makers<T>(native);
@@ -203,7 +203,7 @@ void bind_type(py::module_ native) {
 }  // namespace
 
 void bind_operators(py::module_& native) {
-  for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
+  for_each_type(native, []<Scalar T>(py::module_ module) { bind_operators_of_type<T>(module); });
 }
 
 }  // namespace gridlops::python

@@ -28,7 +28,7 @@ std::shared_ptr<SliceGroups> make_groups(std::shared_ptr<ProcessGrid> grid, cons
 }
 
 template <Scalar T>
-void bind_type(py::module_ native) {
+void bind_slice_groups_of_type(py::module_ native) {
   using M = Matrix<T>;
   using A = Operator<T>;
   const py::call_guard<py::gil_scoped_release> unlocked;
@@ -70,7 +70,7 @@ void bind_slice_groups(py::module_& native) {
       .def_property_readonly("own_slices", [](const SliceGroups& groups) {
         return std::pair(groups.own_slices().begin, groups.own_slices().end());
       });
-  for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
+  for_each_type(native, []<Scalar T>(py::module_ module) { bind_slice_groups_of_type<T>(module); });
 }
 
 }  // namespace gridlops::python

@@ -412,7 +412,7 @@ void bind_inversion(py::module_ native) {
 }
 
 template <Scalar T>
-void bind_type(py::module_ native) {
+void bind_solvers_of_type(py::module_ native) {
   bind_solve<T>(native);
   bind_error_bounds<T>(native);
   bind_penalties<T>(native);
@@ -433,7 +433,7 @@ void bind_solvers(py::module_& native) {
   native.attr("hermitian_solvers") = hermitian;
   bind_observers(native);
   bind_options(native);
-  for_each_type(native, []<Scalar T>(py::module_ module) { bind_type<T>(module); });
+  for_each_type(native, []<Scalar T>(py::module_ module) { bind_solvers_of_type<T>(module); });
 }
 
 }  // namespace gridlops::python

@@ -10,38 +10,38 @@ namespace {
 enum class Role { other, communicates, is_away };
 
 std::mutex presence;  // held by the thread that communicates, unless it is away
-thread_local Role role = Role::other;
+thread_local Role thread_role = Role::other;
 Away::Reason last_reason = Away::Reason::work;
 std::uint64_t times = 0;
 
 }  // namespace
 
-Away::Away(Reason reason) noexcept : is_outermost_(role == Role::communicates) {
+Away::Away(Reason reason) noexcept : is_outermost_(thread_role == Role::communicates) {
   if (!is_outermost_) return;
   last_reason = reason;
   ++times;
-  role = Role::is_away;
+  thread_role = Role::is_away;
   presence.unlock();
 }
 
 Away::~Away() {
   if (!is_outermost_) return;
   presence.lock();
-  role = Role::communicates;
+  thread_role = Role::communicates;
 }
 
-bool Away::is_here() noexcept { return role == Role::is_away; }
+bool Away::is_here() noexcept { return thread_role == Role::is_away; }
 
 std::uint64_t Away::count() noexcept { return times; }
 
 void Away::begin() {
   presence.lock();
-  role = Role::communicates;
+  thread_role = Role::communicates;
 }
 
 void Away::end() noexcept {
-  if (role != Role::communicates) return;
-  role = Role::other;
+  if (thread_role != Role::communicates) return;
+  thread_role = Role::other;
   presence.unlock();
 }
 

@@ -339,5 +339,6 @@ CompressionReport save_compressed(const std::shared_ptr<const ProcessGrid>& grid
                                                 const std::string&, const MatrixHeader&,                  \
                                                 const CompressionOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

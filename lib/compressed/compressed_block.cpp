@@ -375,5 +375,6 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
   template std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>&, CompressedBlock<T>&, \
                                                     TiledBlock, const FetchFactors&, const StreamOptions*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -340,5 +340,6 @@ CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<const ProcessGrid>&
                                                   const std::string&, const MatrixHeader&,   \
                                                   const std::optional<StreamOptions>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

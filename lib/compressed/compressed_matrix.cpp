@@ -128,5 +128,6 @@ CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>&
                                                   CompressionReport, bool);                                 \
   template CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>&, const Layout&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

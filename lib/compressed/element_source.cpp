@@ -101,5 +101,6 @@ std::unique_ptr<ElementSource<T>> source_in_file(const std::string& name, const 
   template std::unique_ptr<ElementSource<T>> source_in_file(const std::string&, const MatrixHeader&, Range, \
                                                             Range);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -281,5 +281,6 @@ StoredTile compress_tile(MatrixView<const Accumulator<T>> A, double allowed) {
 #define GRIDLOPS_INSTANTIATE(T) \
   template StoredTile compress_tile<T>(MatrixView<const Accumulator<T>>, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -17,13 +17,10 @@ namespace {
 
 constexpr Index piece_bytes = Index{4} << 20;  // long copies between host and device go in pieces
 
-struct Piece {
-  Index begin, size;
-};
 template <class Action>
 void for_each_piece(Index bytes, Action&& action) {
   for (Index begin = 0; begin < bytes; begin += piece_bytes)
-    action(Piece{begin, std::min(piece_bytes, bytes - begin)});
+    action(Range{begin, std::min(piece_bytes, bytes - begin)});
 }
 
 int number_of_existing(int device) {
@@ -60,7 +57,7 @@ void CudaBackend::do_release(void* memory) noexcept {
 
 void CudaBackend::upload(const void* host, void* here, Index bytes) {
   context_->make_current();
-  for_each_piece(bytes, [&](Piece piece) {
+  for_each_piece(bytes, [&](Range piece) {
     PinnedBlock block = context_->pinned().take(piece.size);
     const auto size = static_cast<std::size_t>(piece.size);
     std::memcpy(block.data(), static_cast<const char*>(host) + piece.begin, size);
@@ -75,7 +72,7 @@ void CudaBackend::upload(const void* host, void* here, Index bytes) {
 void CudaBackend::download(const void* here, void* host, Index bytes) {
   context_->make_current();
   struct Travelling {
-    Piece piece;
+    Range piece;
     PinnedBlock block;
     PooledEvent arrival;
   };
@@ -87,7 +84,7 @@ void CudaBackend::download(const void* here, void* host, Index bytes) {
                 static_cast<std::size_t>(first.piece.size));
     travelling.pop_front();
   };
-  for_each_piece(bytes, [&](Piece piece) {
+  for_each_piece(bytes, [&](Range piece) {
     if (travelling.size() == 2) receive_first();
     PinnedBlock block = context_->pinned().take(piece.size);
     check(cudaMemcpyAsync(block.data(), static_cast<const char*>(here) + piece.begin,

@@ -279,5 +279,6 @@ void to_block_cyclic(Communicator& comm, const ConstDistMatrix<T>& X, const Bloc
   template void from_block_cyclic(Communicator&, const BlockCyclic&, const T*, DistMatrix<T>&); \
   template void to_block_cyclic(Communicator&, const ConstDistMatrix<T>&, const BlockCyclic&, T*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

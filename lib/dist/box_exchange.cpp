@@ -156,5 +156,6 @@ void BoxExchange<T>::sum_back(T alpha, const std::vector<MatrixView<const T>>& w
 
 #define GRIDLOPS_INSTANTIATE(T) template class BoxExchange<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

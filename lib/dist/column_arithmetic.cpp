@@ -247,5 +247,6 @@ void ColumnSums<T>::compute() {
   template void threshold(Threshold, ColumnOperand, DistMatrix<T>&); \
   template class ColumnSums<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -54,5 +54,6 @@ std::vector<double> normalise_columns(DistMatrix<T>& X) {
   template std::vector<int> powers_of_columns(const ConstDistMatrix<T>&);    \
   template std::vector<double> normalise_columns(DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -253,5 +253,6 @@ void copy(const ConstDistMatrix<T>& X, DistMatrix<T>& Y) {
   template double frobenius_norm(const ConstDistMatrix<T>&);                                                 \
   template void copy(const ConstDistMatrix<T>&, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

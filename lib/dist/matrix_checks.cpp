@@ -64,5 +64,6 @@ void require_equal_copies(const ConstDistMatrix<T>& X, std::string_view name) {
   template std::uint64_t hash_of_block(const ConstDistMatrix<T>&);          \
   template void require_equal_copies(const ConstDistMatrix<T>&, std::string_view);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -68,5 +68,6 @@ std::optional<NonFiniteElement> find_non_finite(const ConstDistMatrix<T>& X) {
 #define GRIDLOPS_INSTANTIATE(T) \
   template std::optional<NonFiniteElement> find_non_finite(const ConstDistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -237,5 +237,6 @@ void scatter(const std::vector<T>& whole, int root, DistMatrix<T>& X) {
   template std::vector<T> gather(const ConstDistMatrix<T>&, int);              \
   template void scatter(const std::vector<T>&, int, DistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

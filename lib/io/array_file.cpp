@@ -291,5 +291,6 @@ void write_array(const std::string& name, const Dims& dims, const ConstDistMatri
   template void read_array(const std::string&, const ArrayHeader&, const Dims&, DistMatrix<T>&);             \
   template void write_array(const std::string&, const Dims&, const ConstDistMatrix<T>&, const std::string&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* schema = "gridlops.calibration/1";
+constexpr const char* calibration_schema = "gridlops.calibration/1";
 
 bool is_calibration(const Json& json) {
   return json.value("schema", "").rfind("gridlops.calibration/", 0) == 0;
@@ -21,7 +21,7 @@ bool is_calibration(const Json& json) {
 
 /// Throws InputError, or a parser error, unless all figures are there and belong to this machine.
 Json types_in(const Json& json, const Json& machine) {
-  require<InputError>(json.at("schema") == schema && json.at("columns") == ProductTimes::columns,
+  require<InputError>(json.at("schema") == calibration_schema && json.at("columns") == ProductTimes::columns,
                       "it is no calibration of this version");
   require<InputError>(json.at("machine") == machine, "it is of another machine, library or number of ranks");
   require<InputError>(json.at("types").is_object(), "its types are no object");
@@ -49,7 +49,7 @@ CalibrationFile parse_calibration(const std::string& text, const Json& machine) 
 }
 
 std::string calibration_file_text(const Json& machine, const Json& types, const Json& rates) {
-  Json json{{"schema", schema}, {"machine", machine}, {"columns", ProductTimes::columns}, {"types", types}};
+  Json json{{"schema", calibration_schema}, {"machine", machine}, {"columns", ProductTimes::columns}, {"types", types}};
   if (!rates.is_null()) json["rates"] = rates;
   return json_text(json) + "\n";
 }

@@ -434,5 +434,6 @@ std::vector<double> CheckpointReader::read_numbers(const std::string& name) cons
   template void CheckpointWriter::write(const std::string&, const ConstDistMatrix<T>&, const Pieces&); \
   template void CheckpointReader::read(const std::string&, DistMatrix<T>&) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* schema = "gridlops.checkpoint/8";
+constexpr const char* checkpoint_schema = "gridlops.checkpoint/8";
 
 std::string hash_text(std::uint64_t hash) {
   constexpr const char* digits = "0123456789abcdef";
@@ -130,7 +130,7 @@ SavedMatrix matrix_in(const Json& json) {
 
 Manifest manifest_in(Json json) {
   const std::string found = json.at("schema").get<std::string>();
-  require<InputError>(found == schema, "its schema is ", found, ", but this version reads ", schema);
+  require<InputError>(found == checkpoint_schema, "its schema is ", found, ", but this version reads ", checkpoint_schema);
   const std::string hash = json.at("xxh3").get<std::string>();
   json.erase("xxh3");
   require<InputError>(hash == hash_of(json), "its hash is not that of its contents");
@@ -150,7 +150,7 @@ Manifest manifest_in(Json json) {
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
-  Json json{{"schema", schema},
+  Json json{{"schema", checkpoint_schema},
             {"version", version},
             {"folder", manifest.folder},
             {"previous", manifest.previous},

@@ -368,5 +368,6 @@ void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dime
   template void write_matrix(const std::string&, const ConstDistMatrix<T>&, int, const std::string&); \
   template void write_matrix(const std::string&, const ConstDistMatrix<T>&, int, const std::string&, Access);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -19,7 +19,7 @@ namespace gridlops {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Calls use(next) on rank 0, where next() returns the ranks' texts one after the other, and then an empty
 /// one (collective). So rank 0 holds one text at a time.
@@ -49,8 +49,8 @@ void with_texts(Communicator& comm, std::string mine,
   });
 }
 
-Json packed(const TraceRecord& record) {
-  Json nodes = Json::array();
+OrderedJson packed(const TraceRecord& record) {
+  OrderedJson nodes = OrderedJson::array();
   for (const TraceNode& node : record.nodes) {
     const TraceCounts& of = node.counts;
     nodes.push_back({node.name, node.parent, node.is_mark, node.calls,
@@ -60,7 +60,7 @@ Json packed(const TraceRecord& record) {
   return {std::move(nodes), record.dropped_regions, record.dropped_events};
 }
 
-TraceFigures unpacked_figures(const Json& node) {
+TraceFigures unpacked_figures(const OrderedJson& node) {
   return {node[3], node[4], {node[5], node[6], node[7], node[8], node[9], node[10]}};
 }
 
@@ -69,9 +69,9 @@ class Merger {
  public:
   explicit Merger(int ranks) : ranks_(at(ranks)) { nodes_.push_back({line("all", 0, false), {}}); }
 
-  void add(int rank, const Json& record) {
+  void add(int rank, const OrderedJson& record) {
     std::vector<std::size_t> place;  // of the rank's nodes in the merged tree
-    for (const Json& node : record[0]) {
+    for (const OrderedJson& node : record[0]) {
       const int parent = node[1];
       place.push_back(parent < 0 ? 0 : child(place[at(parent)], node[0], node[2]));
       TraceLine& line = nodes_[place.back()].line;
@@ -125,7 +125,7 @@ TraceTree gather_trace(Communicator& comm) {
   const TracePause pause;
   Merger merger(comm.size());
   with_texts(comm, json_text(packed(trace_record())), [&](const std::function<std::string()>& next) {
-    for (int rank = 0; rank < comm.size(); ++rank) merger.add(rank, Json::parse(next()));
+    for (int rank = 0; rank < comm.size(); ++rank) merger.add(rank, OrderedJson::parse(next()));
   });
   return comm.rank() == 0 ? merger.tree() : TraceTree();
 }
@@ -228,15 +228,15 @@ class EventWriter {
            {"ts", microseconds(moment)}});
   }
 
-  void add(Json event) {
+  void add(OrderedJson event) {
     event["pid"] = rank_;
     event["tid"] = track_;
     text_ += text_.empty() ? "" : ",\n";
     text_ += json_text(event);
   }
 
-  static Json arguments(const TraceCounts& counts) {
-    Json numbers = Json::object();
+  static OrderedJson arguments(const TraceCounts& counts) {
+    OrderedJson numbers = OrderedJson::object();
     const auto add = [&](const char* name, auto value) {
       if (value != 0) numbers[name] = value;
     };

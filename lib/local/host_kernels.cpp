@@ -315,5 +315,6 @@ void HostKernels<T>::clip(double lower, double upper, MatrixView<T> X) const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class HostKernels<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -32,5 +32,6 @@ void transpose(MatrixView<const T> from, MatrixView<T> to) {
 
 #define GRIDLOPS_INSTANTIATE(T) template void transpose(MatrixView<const T>, MatrixView<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

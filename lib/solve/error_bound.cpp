@@ -99,5 +99,6 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   template std::vector<double> error_bounds(const SolveReport&, const ConstDistMatrix<T>&, \
                                             const ConstDistMatrix<T>&, const ErrorBoundOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -91,5 +91,6 @@ void require_range_without_scaling(const char* solver, double norm_A, const Cons
   template void require_range_without_scaling(const char*, double, const ConstDistMatrix<T>&); \
   template int change_of_power<T>(double, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -106,5 +106,6 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,    \
                                      SolveOptions&, const SolvedBefore<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

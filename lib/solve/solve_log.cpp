@@ -173,5 +173,6 @@ void SolveLog<T>::visit(StateArchive& archive) {
 
 #define GRIDLOPS_INSTANTIATE(T) template class SolveLog<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

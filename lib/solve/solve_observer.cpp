@@ -106,7 +106,7 @@ class Table final : public SolveObserver {
     if (start_.rank != 0) return;
     print_pending();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
-    out_ << message("\nIterations = ", report.iterations, "        Total time (s) = ", std::fixed,
+    out_ << message("\nIterations = ", report.iterations, "        Total time (s) = ", std::setiosflags(std::ios::fixed),
                     std::setprecision(2), seconds.count(), '\n', line())
          << std::flush;
   }
@@ -235,5 +235,6 @@ std::shared_ptr<SolveObserver> print_table(std::ostream& out, TableRows rows) {
   template void Iterate::copy_to(DistMatrix<T>&) const;      \
   template class ModelErrors<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

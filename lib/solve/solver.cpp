@@ -183,5 +183,6 @@ SolveBytes solve_bytes(Solver solver, const LinearOperator<T>& A, Index nrhs, co
   template SolveReport solve(Solver, const LinearOperator<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&, \
                              const SolveOptions&, const SolverOperands<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

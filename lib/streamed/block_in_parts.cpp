@@ -176,5 +176,6 @@ void BlockInParts<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> d
 
 #define GRIDLOPS_INSTANTIATE(T) template class BlockInParts<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

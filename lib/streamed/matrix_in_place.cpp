@@ -153,5 +153,6 @@ Index bytes_of_run(const MatrixBoxes& boxes, Range cols, Index rows_together, In
 
 #define GRIDLOPS_INSTANTIATE(T) template class MatrixInPlace<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

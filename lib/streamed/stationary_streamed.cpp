@@ -126,5 +126,6 @@ StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, MadeStreamed
   template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, MadeStreamed<T>,               \
                                               std::shared_ptr<StreamedProducts<T>>, bool);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -104,5 +104,6 @@ void StreamedBlock<T>::start() {
 
 #define GRIDLOPS_INSTANTIATE(T) template class StreamedBlock<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -158,5 +158,6 @@ StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape gr
   template StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>&, const StreamOptions&);              \
   template StreamedSizes streamed_sizes<T>(Index, Index, Index, GridShape, int, int, Index, bool);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

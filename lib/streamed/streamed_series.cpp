@@ -86,5 +86,6 @@ double StreamedSeries<T>::seconds_waited() const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class StreamedSeries<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

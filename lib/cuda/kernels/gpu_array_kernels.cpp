@@ -83,5 +83,6 @@ void CudaArrayKernels<T>::migrate(const MigrationTables<Real<T>>& tables, Matrix
 
 #define GRIDLOPS_INSTANTIATE(T) template class CudaArrayKernels<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::cuda

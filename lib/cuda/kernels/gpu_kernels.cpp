@@ -347,5 +347,6 @@ void CudaKernels<T>::clip(double lower, double upper, MatrixView<T> X) const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class CudaKernels<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::cuda

@@ -262,5 +262,6 @@ std::unique_ptr<LineTransform<T>> make_gpu_transform(KernelEnvironment& environm
   template std::unique_ptr<LineTransform<T>> make_gpu_transform<T>( \
       KernelEnvironment&, const std::shared_ptr<Backend>&, const FourierLines&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops::cuda

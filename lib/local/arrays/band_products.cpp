@@ -307,5 +307,6 @@ bool add_bands_at_once(T alpha, const std::vector<BandTerm<Real<T>>>& terms, Mat
   template bool add_bands_at_once(T, const std::vector<BandTerm<Real<T>>>&, MatrixView<const T>, T, \
                                   MatrixView<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

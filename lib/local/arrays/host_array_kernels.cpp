@@ -207,5 +207,6 @@ const ArrayKernels<T>& host_array_kernels() {
 
 #define GRIDLOPS_INSTANTIATE(T) template const ArrayKernels<T>& host_array_kernels<T>();
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

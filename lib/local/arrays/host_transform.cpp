@@ -203,5 +203,6 @@ std::unique_ptr<LineTransform<T>> make_host_transform(const std::shared_ptr<Back
   template std::unique_ptr<LineTransform<T>> make_host_transform<T>(const std::shared_ptr<Backend>&, \
                                                                     const FourierLines&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

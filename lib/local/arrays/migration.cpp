@@ -380,5 +380,6 @@ void migrate(const MigrationTables<Real<T>>& tables, MatrixView<const T> data, M
                           std::byte*);                                                               \
   template void migrate(const MigrationTables<Real<T>>&, MatrixView<const T>, MatrixView<T>, std::byte*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -78,5 +78,6 @@ bool few_columns_gemm_is_faster(Op op, Index rows, Index cols, Index columns, co
                                  const KernelSet&, bool);                                           \
   template bool few_columns_gemm_is_faster<T>(Op, Index, Index, Index, const KernelSet&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -180,5 +180,6 @@ void host_gemm(Op op_a, Op op_b, T alpha, MatrixView<const T> A, MatrixView<cons
 #define GRIDLOPS_INSTANTIATE(T) \
   template void host_gemm(Op, Op, T, MatrixView<const T>, MatrixView<const T>, T, MatrixView<T>, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

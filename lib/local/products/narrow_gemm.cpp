@@ -148,5 +148,6 @@ void narrow_gemm(Op op, T alpha, std::span<const NarrowMatrix<T>> A, MatrixView<
   template void narrow_gemm(Op, T, std::span<const NarrowMatrix<T>>, MatrixView<const T>, T, MatrixView<T>, \
                             const KernelSet&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

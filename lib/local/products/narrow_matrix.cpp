@@ -69,5 +69,6 @@ void widen(const NarrowMatrix<T>& A, T* to) {
   template void narrow(MatrixView<const T>, Precision, std::byte*); \
   template void widen(const NarrowMatrix<T>&, T*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -184,5 +184,6 @@ bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, co
 
 #define GRIDLOPS_INSTANTIATE(T) template class PackedMatrix<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

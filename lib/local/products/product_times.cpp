@@ -135,5 +135,6 @@ void ProductTimer<T>::run(Work work, const Block& block, Index columns) const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class ProductTimer<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -36,7 +36,7 @@ struct BandShape {
 };
 
 /// This rank's lines along a dimension.
-struct Lines {
+struct LocalLines {
   Range rows;                   ///< of a matrix along them
   std::vector<Index> bands{0};  ///< the numbers of their bands: one for all, or one for each
   Index own = 0;                ///< as in BandWeights
@@ -47,7 +47,7 @@ struct Lines {
 template <Scalar T>
 class BandLines {
  public:
-  BandLines(const BandShape& shape, const Lines& lines, std::shared_ptr<Backend> backend)
+  BandLines(const BandShape& shape, const LocalLines& lines, std::shared_ptr<Backend> backend)
       : backend_(std::move(backend)),
         A_{nullptr, shape.n, -shape.lower, shape.lower + 1 + shape.upper, lines.rows, lines.rows, lines.own},
         bands_(static_cast<Index>(lines.bands.size())) {}
@@ -108,7 +108,7 @@ struct ProductPair {
   BandProduct<T> forward, adjoint;
 };
 template <Scalar T, class BandOf>
-ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape, const Lines& lines,
+ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape, const LocalLines& lines,
                              const BandOf& band_of, bool is_planned = false) {
   const std::shared_ptr<Backend>& backend = space.grid->backend();
   BandLines<T> forward(shape, lines, backend), adjoint(shape.transposed(), lines, backend);
@@ -130,7 +130,7 @@ ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape
 /// The same with one band for all lines.
 template <Scalar T>
 ProductPair<T> products_with(const Space& space, int dim, const Band& band) {
-  Lines lines;
+  LocalLines lines;
   if (space.grid->is_member()) lines.rows = space.local_box()[at(dim)];
   return products_with<T>(space, dim, {band.size(), band.lower(), band.upper()}, lines,
                           [&](Index) -> const Band& { return band; });
@@ -226,7 +226,7 @@ OperatorPtr<T> band_operator(const Space& space, int dim, const LineBands& bands
                 ", and at most ", shape.lower, " and ", shape.upper, " were announced"),
         KnownTo::one_rank);
   };
-  Lines lines{{}, {}, 1};
+  LocalLines lines{{}, {}, 1};
   if (space.grid->is_member()) {
     Box others = space.local_box();
     std::vector<Index> sizes = space.dims.sizes();
@@ -280,5 +280,6 @@ OperatorPtr<T> gradient(const Space& space, const std::vector<double>& sampling,
                                     bool);                                                             \
   template OperatorPtr<T> gradient(const Space&, const std::vector<double>&, Derivative::Kind, bool);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

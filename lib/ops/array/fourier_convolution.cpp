@@ -85,5 +85,6 @@ OperatorPtr<T> fourier_convolution(const Space& space, int dim, const std::vecto
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> fourier_convolution(const Space&, int, const std::vector<double>&, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

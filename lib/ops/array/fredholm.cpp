@@ -163,6 +163,7 @@ OperatorPtr<R> multidimensional_convolution(OperatorPtr<std::complex<R>> G, cons
 
 #define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> fredholm(const Space&, DistMatrix<T>, Axis);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 template OperatorPtr<float> trace_spectra(const Space&, Index, Index);
 template OperatorPtr<double> trace_spectra(const Space&, Index, Index);
 template OperatorPtr<float> multidimensional_convolution(OperatorPtr<std::complex<float>>,

@@ -117,5 +117,6 @@ OperatorPtr<T> crop(const Space& space, const HaloWidths& widths) {
   template OperatorPtr<T> halo(const Space&, const HaloWidths&); \
   template OperatorPtr<T> crop(const Space&, const HaloWidths&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

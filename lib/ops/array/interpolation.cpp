@@ -72,5 +72,6 @@ OperatorPtr<T> interpolation(const Space& space, int dim, const std::vector<doub
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> interpolation(const Space&, int, const std::vector<double>&, Interpolation);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -423,5 +423,6 @@ OperatorPtr<T> kirchhoff(const Space& data, const Space& image, RayValues times,
   template OperatorPtr<T> kirchhoff(const Space&, const Space&, RayValues, const Recording&, \
                                     KirchhoffOptions);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

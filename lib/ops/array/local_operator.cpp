@@ -151,5 +151,6 @@ OperatorPtr<T> library_local_operator(Space range, Space domain, LocalProduct<T>
   template OperatorPtr<T> local_operator(Space, Space, LocalProduct<T>, LocalProduct<T>); \
   template OperatorPtr<T> library_local_operator(Space, Space, LocalProduct<T>, LocalProduct<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -98,5 +98,6 @@ OperatorPtr<T> matrix_along(const Space& space, int dim, MatrixView<const T> mat
 
 #define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> matrix_along(const Space&, int, MatrixView<const T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

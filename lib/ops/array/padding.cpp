@@ -27,5 +27,6 @@ OperatorPtr<T> zero_padding(const Space& space, int dim, Index n) {
 
 #define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> zero_padding(const Space&, int, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

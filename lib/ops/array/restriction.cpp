@@ -30,5 +30,6 @@ OperatorPtr<T> restriction(const Space& space, int dim, const std::vector<Index>
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> restriction(const Space&, int, const std::vector<Index>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -69,5 +69,6 @@ OperatorPtr<T> run_operator(const Space& range, const Space& domain, int dim, co
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> run_operator(const Space&, const Space&, int, const RunMatrix&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -148,5 +148,6 @@ std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator& comm, std::s
   template std::unique_ptr<BlockExchange<T>> make_block_exchange(Communicator&, std::shared_ptr<Backend>, \
                                                                  ReductionOrder);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

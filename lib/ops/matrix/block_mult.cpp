@@ -60,5 +60,6 @@ OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> make_block_mult(DistMatrix<T>, const MatrixMultOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -384,5 +384,6 @@ OperatorPtr<T> into_groups(const GroupedSpace& to, const Space& from) {
   template std::vector<DistMatrix<T>> slices_of_kernel(const SliceGroups&, const Space&,   \
                                                        const ConstDistMatrix<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -79,5 +79,6 @@ bool is_high_plane(const LinearOperator<T>& op, const LinearOperator<T>& A) {
   template OperatorPtr<T> high_plane(const OperatorPtr<T>&); \
   template bool is_high_plane(const LinearOperator<T>&, const LinearOperator<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -137,5 +137,6 @@ void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R,
   template class BlockProduct<T>; \
   template class MatrixBlock<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

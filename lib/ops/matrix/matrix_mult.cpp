@@ -87,5 +87,6 @@ void matrix_changed(const LinearOperator<T>& A) {
   template OperatorPtr<T> matrix_mult(Algorithm, DistMatrix<T>, const MatrixMultOptions&); \
   template std::optional<std::uint64_t> block_hash(const LinearOperator<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

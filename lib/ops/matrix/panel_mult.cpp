@@ -51,5 +51,6 @@ void PanelMult<T>::renew_copies() const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class PanelMult<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

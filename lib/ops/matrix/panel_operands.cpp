@@ -199,5 +199,6 @@ std::shared_ptr<PanelSum<T>> reduced_sum(Communicator& comm, std::shared_ptr<Bac
   template std::shared_ptr<PanelSum<T>> reduced_sum(Communicator&, std::shared_ptr<Backend>,                 \
                                                     std::shared_ptr<SlotMemory<T>>, ReductionOrder);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -227,5 +227,6 @@ std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator& comm, std::shared_
   template class PeerBlocks<T>; \
   template std::unique_ptr<PeerBlocks<T>> make_peer_blocks(Communicator&, std::shared_ptr<Backend>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -270,5 +270,6 @@ std::vector<DistMatrix<T>> allocate_slices(const SliceGroups& groups) {
 
 #define GRIDLOPS_INSTANTIATE(T) template std::vector<DistMatrix<T>> allocate_slices(const SliceGroups&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -67,5 +67,6 @@ OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& optio
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> make_stationary_a(DistMatrix<T>, const MatrixMultOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -156,5 +156,6 @@ OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& optio
 #define GRIDLOPS_INSTANTIATE(T) \
   template OperatorPtr<T> make_stationary_b(DistMatrix<T>, const MatrixMultOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

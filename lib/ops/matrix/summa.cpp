@@ -162,5 +162,6 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
                                    MatrixView<const T>, T, MatrixView<T>);                                  \
   template OperatorPtr<T> make_summa(DistMatrix<T>, const MatrixMultOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

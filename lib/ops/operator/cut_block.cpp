@@ -80,5 +80,6 @@ std::optional<CutBlock> nested_block(const Space& space, const Space& other) {
   template void reduce_scatter_parts(const Kernels<T>&, MatrixView<const T>, const CutBlock&,             \
                                      ReductionOrder, MatrixView<T>, T*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -95,5 +95,6 @@ DotTestResult dot_test(const LinearOperator<T>& A, Index columns, double toleran
 #define GRIDLOPS_INSTANTIATE(T) \
   template DotTestResult dot_test(const LinearOperator<T>&, Index, double, std::uint64_t);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

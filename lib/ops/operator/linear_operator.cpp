@@ -244,5 +244,6 @@ void LinearOperator<T>::carry_out(Multiply&& multiply) const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class LinearOperator<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

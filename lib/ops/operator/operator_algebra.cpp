@@ -284,5 +284,6 @@ OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d) {
   template OperatorPtr<T> diagonal(DistMatrix<T>, Axis);           \
   template OperatorPtr<T> diagonal(const Space&, DistMatrix<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -78,5 +78,6 @@ OperatorPtr<T> recut(Space range, Space domain) {
 
 #define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> recut(Space, Space);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

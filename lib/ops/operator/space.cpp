@@ -66,5 +66,6 @@ Space moved_to(Axis rows, const Space& space) {
 #define GRIDLOPS_INSTANTIATE(T) \
   template void Space::require_contains(const ConstDistMatrix<T>&, std::string_view) const;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -297,5 +297,6 @@ OperatorPtr<T> damped(OperatorPtr<T> A, double damp) {
   template OperatorPtr<T> block_diagonal(std::vector<OperatorPtr<T>>);                                       \
   template OperatorPtr<T> damped(OperatorPtr<T>, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -51,5 +51,6 @@ void GivenMatrix<T>::discard() {
 
 #define GRIDLOPS_INSTANTIATE(T) template class GivenMatrix<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -209,5 +209,6 @@ void Checkpoints<T>::take_saved(std::vector<NamedMatrix<T>> matrices) {
 
 #define GRIDLOPS_INSTANTIATE(T) template class Checkpoints<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

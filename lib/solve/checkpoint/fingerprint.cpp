@@ -136,5 +136,6 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
   template std::string difference(const LinearOperator<T>&, const std::vector<double>&,          \
                                   const std::vector<double>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

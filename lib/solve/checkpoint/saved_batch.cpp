@@ -100,5 +100,6 @@ void SavedBatch<T>::take_flags(std::vector<double>& numbers) {
 
 #define GRIDLOPS_INSTANTIATE(T) template class SavedBatch<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -317,5 +317,6 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
 
 #define GRIDLOPS_INSTANTIATE(T) template class BlockBasis<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

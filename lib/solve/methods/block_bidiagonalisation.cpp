@@ -206,5 +206,6 @@ bool BlockBidiagonalisation<T>::adopt(BlockBasis<T>& basis, double norm, Small& 
 
 #define GRIDLOPS_INSTANTIATE(T) template class BlockBidiagonalisation<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -283,5 +283,6 @@ struct MethodOf<Solver::block_cgls> {
 #define GRIDLOPS_INSTANTIATE(T) \
   template MethodPtr<T> make_method_of<Solver::block_cgls>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -136,5 +136,6 @@ struct MethodOf<Solver::pcg> {
   template MethodPtr<T> make_method_of<Solver::cg>(const SolverCall<T>&); \
   template MethodPtr<T> make_method_of<Solver::pcg>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

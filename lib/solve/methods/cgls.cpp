@@ -152,5 +152,6 @@ struct MethodOf<Solver::pcgls> {
   template MethodPtr<T> make_method_of<Solver::cgls>(const SolverCall<T>&); \
   template MethodPtr<T> make_method_of<Solver::pcgls>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

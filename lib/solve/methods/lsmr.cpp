@@ -117,5 +117,6 @@ struct MethodOf<Solver::lsmr> {
 
 #define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::lsmr>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

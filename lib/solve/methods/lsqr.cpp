@@ -123,5 +123,6 @@ struct MethodOf<Solver::lsqr> {
 
 #define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::lsqr>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -169,5 +169,6 @@ struct MethodOf<Solver::minres> {
 
 #define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::minres>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

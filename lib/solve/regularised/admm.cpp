@@ -215,5 +215,6 @@ SolveBytes admm_bytes(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, Inde
   template SolveReport admm(OperatorPtr<T>, OperatorPtr<T>, ProximalPtr<T>, const ConstDistMatrix<T>&,       \
                             DistMatrix<T>&, const AdmmOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -272,5 +272,6 @@ ProximalPtr<T> separable_sum(std::vector<Space> spaces, std::vector<ProximalPtr<
   template ProximalPtr<T> precompose(ProximalPtr<T>, OperatorPtr<T>, double);         \
   template ProximalPtr<T> separable_sum(std::vector<Space>, std::vector<ProximalPtr<T>>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -197,5 +197,6 @@ DampingCurve damping_curve(const std::vector<double>& damps, const SolveReport& 
   template DampingCurve damping_curve(const std::vector<double>&, const SolveReport&, \
                                       const ConstDistMatrix<T>&, DampingRule, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

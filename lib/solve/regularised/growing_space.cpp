@@ -23,7 +23,7 @@ namespace {
 constexpr const char *description_fact = "problem", *layout_fact = "layout", *steps_fact = "iteration",
                      *numbers_file = "numbers";
 // Of the numbers; it changes with what visit() visits.
-constexpr const char* layout = "2";
+constexpr const char* space_layout = "2";
 
 // How much longer a multiplication in the loops of small problems takes than one in a product of matrices.
 constexpr double slowness = 5;
@@ -395,7 +395,7 @@ void GrowingSpace<T>::load(const std::string& directory) {
   require<InputError>(found != facts.end() && found->second == description(), directory, " holds ",
                       found == facts.end() ? "something else" : found->second, ", and not ", description());
   const auto version = facts.find(layout_fact);
-  require<InputError>(version != facts.end() && version->second == layout, directory, " holds ",
+  require<InputError>(version != facts.end() && version->second == space_layout, directory, " holds ",
                       description(), " that another version of this program wrote; make it anew");
   StateArchive numbers(reader.read_numbers(numbers_file));
   std::vector<double> of_A;
@@ -425,7 +425,7 @@ void GrowingSpace<T>::write(const std::string& directory) {
   writer.write_numbers(numbers_file, numbers.numbers());
   std::map<std::string, std::string> facts = options_.checkpoint.facts;
   facts[description_fact] = description();
-  facts[layout_fact] = layout;
+  facts[layout_fact] = space_layout;
   facts[steps_fact] = message(projected().steps());
   writer.finish(std::move(facts));
 }
@@ -441,5 +441,6 @@ void GrowingSpace<T>::save(const std::string& directory) {
 
 #define GRIDLOPS_INSTANTIATE(T) template class GrowingSpace<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -419,5 +419,6 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
                                                   const SolveOptions&);                                      \
   template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

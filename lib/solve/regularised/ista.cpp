@@ -375,5 +375,6 @@ struct MethodOf<Solver::proximal_gradient> {
   template MethodPtr<T> make_method_of<Solver::fista>(const SolverCall<T>&); \
   template MethodPtr<T> make_method_of<Solver::proximal_gradient>(const SolverCall<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

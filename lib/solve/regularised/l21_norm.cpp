@@ -156,5 +156,6 @@ ProximalPtr<T> l21_norm_along(const Space& space, int dim, double sigma) {
   template ProximalPtr<T> l21_norm(const std::vector<Space>&, double); \
   template ProximalPtr<T> l21_norm_along(const Space&, int, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -251,5 +251,6 @@ SolveReport primal_dual(OperatorPtr<T> K, ProximalPtr<T> f, ProximalPtr<T> g, co
                                    const ConstDistMatrix<T>&, DistMatrix<T>&, const PrimalDualOptions&, \
                                    DistMatrix<T>*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

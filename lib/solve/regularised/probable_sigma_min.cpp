@@ -109,5 +109,6 @@ Index probable_sigma_min_bytes(const LinearOperator<T>& A, int row, int col) {
   template double probable_sigma_min(const LinearOperator<T>&, double, std::uint64_t); \
   template Index probable_sigma_min_bytes(const LinearOperator<T>&, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

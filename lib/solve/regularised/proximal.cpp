@@ -206,5 +206,6 @@ ProximalPtr<T> l2_misfit(OperatorPtr<T> A, const ConstDistMatrix<T>& B, double s
   template ProximalPtr<T> box(double, double);                                               \
   template ProximalPtr<T> l2_misfit(OperatorPtr<T>, const ConstDistMatrix<T>&, double, SolveOptions);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -287,5 +287,6 @@ SolveBytes refined_bytes(const LinearOperator<T>& A, const LinearOperator<T>& ap
   template SolveBytes refined_bytes(const LinearOperator<T>&, const LinearOperator<T>&, Index,            \
                                     const RefinedOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -389,5 +389,6 @@ Index solution_space_bytes(const LinearOperator<T>& A, Index columns, Index vect
   template class SolutionSpace<T>; \
   template Index solution_space_bytes(const LinearOperator<T>&, Index, Index, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -51,5 +51,6 @@ OperatorPtr<T> space_preconditioner(GrowingSpace<T>& space, double damp) {
 
 #define GRIDLOPS_INSTANTIATE(T) template OperatorPtr<T> space_preconditioner(GrowingSpace<T>&, double);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -266,5 +266,6 @@ double estimate_norm(const LinearOperator<T>& A, int steps, std::uint64_t seed) 
   template DominantEigenpair<T> power_iteration(const LinearOperator<T>&, Index, double, std::uint64_t); \
   template SpectrumExtremes lanczos_extremes(const LinearOperator<T>&, int, std::uint64_t);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -85,5 +85,6 @@ bool BatchScale<T>::is_on() const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class BatchScale<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

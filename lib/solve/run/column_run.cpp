@@ -404,5 +404,6 @@ ColumnScalars ColumnMethod<T>::direction_gap(ColumnRun<T>& run) {
   template ColumnScalars ColumnMethod<T>::direction_gap(ColumnRun<T>&); \
   template class ColumnRun<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

@@ -73,5 +73,6 @@ double GuardChecks<T>::norm_A() const {
 
 #define GRIDLOPS_INSTANTIATE(T) template class GuardChecks<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops

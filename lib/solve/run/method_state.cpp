@@ -134,5 +134,6 @@ void MethodState<T>::visit(StateArchive& archive) {
 
 #define GRIDLOPS_INSTANTIATE(T) template class MethodState<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
 
 }  // namespace gridlops
