@@ -11,6 +11,7 @@ void MessagePart::print_real(std::ostream& text, const Any& value) { text << val
 void MessagePart::print_integer(std::ostream& text, const Any& value) { text << value.integer; }
 void MessagePart::print_natural(std::ostream& text, const Any& value) { text << value.natural; }
 void MessagePart::print_text(std::ostream& text, const Any& value) { text << value.text; }
+void MessagePart::print_manipulator(std::ostream& text, const Any& value) { text << value.manipulator; }
 
 std::string joined(std::initializer_list<MessagePart> parts) {
   std::ostringstream text;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <concepts>
 #include <initializer_list>
 #include <iosfwd>
 #include <string>
@@ -10,8 +9,8 @@
 
 namespace gridlops {
 
-/// A value that is part of a text, of any type that has an operator<<. It refers to texts, and to values of other
-/// types than numbers, which must outlive it.
+/// A value in a text, of any type with an operator<<, or a manipulator. It refers to texts and to values of
+/// other types than numbers, which must outlive it.
 class MessagePart {
  public:
   template <class Value>
@@ -36,6 +35,9 @@ class MessagePart {
       value_.other = &value;
     }
   }
+  MessagePart(std::ios_base& (&manipulator)(std::ios_base&)) : print_(&print_manipulator) {
+    value_.manipulator = &manipulator;
+  }
 
   friend std::ostream& operator<<(std::ostream& text, const MessagePart& part) {
     part.print_(text, part.value_);
@@ -49,6 +51,7 @@ class MessagePart {
     long long integer;
     unsigned long long natural;
     std::string_view text{};
+    std::ios_base& (*manipulator)(std::ios_base&);
     const void* other;
   };
   static void print_character(std::ostream&, const Any&);
@@ -56,6 +59,7 @@ class MessagePart {
   static void print_integer(std::ostream&, const Any&);
   static void print_natural(std::ostream&, const Any&);
   static void print_text(std::ostream&, const Any&);
+  static void print_manipulator(std::ostream&, const Any&);
 
   void (*print_)(std::ostream&, const Any&);
   Any value_;

@@ -19,6 +19,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/square_sum.hpp"
+#include "comm/norm_of_ranks.hpp"
 #include "compressed/compressed_files.hpp"
 #include "compressed/compressed_matrix.hpp"
 #include "compressed/element_source.hpp"
@@ -107,13 +108,6 @@ double norm_of_block(ElementSource<T>& source, const TileLines& rows, const Tile
   return sum.root();
 }
 
-/// The ranks' norms as one.
-double norm_of_all(Communicator& comm, double mine) {
-  std::vector<double> norms(static_cast<std::size_t>(comm.size()));
-  comm.all_gather(std::array{mine}, norms);
-  return norm_of(norms);
-}
-
 /// The tiles of a block that is divided by a power of two.
 template <Scalar T>
 TiledBlock compress_block(ElementSource<T>& source, TileLines rows, TileLines cols, int power,
@@ -189,7 +183,7 @@ Compression compress_on(const std::shared_ptr<const ProcessGrid>& grid, const La
     cols = lines_of(source->cols(), options.col_order, options.tile);
     mine = norm_of_block(*source, rows, cols, file, comm.rank());
   });
-  CompressionReport report{.norm = norm_of_all(comm, mine), .dense_bytes = m * n * Index{sizeof(T)}};
+  CompressionReport report{.norm = norm_of_ranks(comm, mine), .dense_bytes = m * n * Index{sizeof(T)}};
   require<UsageError>(std::isfinite(report.norm),
                       "compress: the Frobenius norm of the matrix, whose elements are "
                       "finite, is beyond the range of double precision; divide the matrix by a constant");

@@ -121,10 +121,11 @@ std::vector<Chosen> choose(const ArrayName& name, const std::vector<Index>& size
   require<InputError>(name.slices.size() <= sizes.size(), name.text, ": the part after the @ is of ",
                       name.slices.size(), " dimensions, but the dataset has ", sizes.size(), ": ",
                       shape_text(sizes));
+  const Slice whole;
   std::vector<Chosen> chosen;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     const Index size = sizes[d];
-    const Slice slice = d < name.slices.size() ? name.slices[d] : Slice();
+    const Slice& slice = d < name.slices.size() ? name.slices[d] : whole;
     const Index begin = from_start(slice.begin.value_or(0), size);
     const Index end = slice.is_index ? std::min(begin, size) + 1
                       : slice.end    ? from_start(*slice.end, size)

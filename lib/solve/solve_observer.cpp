@@ -106,7 +106,7 @@ class Table final : public SolveObserver {
     if (start_.rank != 0) return;
     print_pending();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
-    out_ << message("\nIterations = ", report.iterations, "        Total time (s) = ", std::setiosflags(std::ios::fixed),
+    out_ << message("\nIterations = ", report.iterations, "        Total time (s) = ", std::fixed,
                     std::setprecision(2), seconds.count(), '\n', line())
          << std::flush;
   }

@@ -5,8 +5,8 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "base/square_sum.hpp"
 #include "comm/failure/failure.hpp"
+#include "comm/norm_of_ranks.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/cost_model.hpp"
@@ -83,14 +83,6 @@ class StationaryStreamed final : public StreamedMatrix<T> {
   bool first_of_products_;
 };
 
-/// The norms of all blocks as one (collective).
-double norm_of_all(Communicator& comm, double norm) {
-  SquareSum sum;
-  sum.add(norm);
-  comm.all_reduce(sum.parts, ReduceOp::sum);
-  return sum.root();
-}
-
 }  // namespace
 
 void check_options(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
@@ -116,7 +108,7 @@ template <Scalar T>
 StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, MadeStreamed<T> made,
                                    std::shared_ptr<StreamedProducts<T>> products, bool first_of_products) {
   const ProcessGrid& grid = *shape.grid();
-  const double norm = grid.is_member() ? norm_of_all(grid.comm(), made.norm) : 0;
+  const double norm = grid.is_member() ? norm_of_ranks(grid.comm(), made.norm) : 0;
   return std::make_shared<StationaryStreamed<T>>(shape, std::move(made), norm, std::move(products),
                                                  first_of_products);
 }

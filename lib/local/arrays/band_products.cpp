@@ -89,7 +89,7 @@ class BandProducts {
   static void add(T alpha, const Weights& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                   const LineExtent& extent) {
     if (A.own > 1) return add_neighbours(alpha, A, X, beta, Y, extent);
-    if (A.is_toeplitz() && A.is_finite && extent.inner == 1 && A.width <= at_once)
+    if (A.is_toeplitz() && A.is_finite && extent.inner == 1 && A.width <= correlated_at_once)
       return add_toeplitz(alpha, A, X, beta, Y, extent);
     if (A.own == 1 && A.alike.size == 0) return add_rows(alpha, A, X, beta, Y, extent);
     if (takes_slices(A, extent)) {
@@ -144,7 +144,8 @@ class BandProducts {
   /// How many lines lie side by side: 512 bytes, so that sums do not wait for each other.
   static constexpr Index beside = 512 / Index{sizeof(T)};
 
-  /// The number of elements of a column whose neighbours fit into a core's cache. A multiple of at_once.
+  /// The number of elements of a column whose neighbours fit into a core's cache. A multiple of
+  /// correlated_at_once.
   static constexpr Index in_cache = 8192;
 
   /// The first elements of a slice of X and of Y, and of the slices that belong to them.
@@ -172,7 +173,7 @@ class BandProducts {
         T* const y = slice.y + (rows.begin - extent.y_rows.begin) * inner;
         const Index count = rows.size * inner;
         const int threads = threads_for(static_cast<double>(count * A.width));
-        for_long_ranges(count, at_once, threads, [&](int, Range range) {
+        for_long_ranges(count, correlated_at_once, threads, [&](int, Range range) {
           correlate(range.size, alpha, weights, inside.size, x + range.begin, inner, beta, y + range.begin);
         });
       });
@@ -269,11 +270,11 @@ class BandProducts {
     for_each_of(lines, static_cast<double>(lines) * operations, [&](Index i) {
       const Slice line(i, X, Y, extent);
       const Real<T>* const weights = A.weights(line.number, extent.rows.begin, 0);
-      for_units(extent.rows.size, at_once, threads_for(operations), [&](int, Range some) {
+      for_units(extent.rows.size, correlated_at_once, threads_for(operations), [&](int, Range some) {
         const Range rows{extent.rows.begin + some.begin, some.size};
         const Range needed = reached(A, rows), here = intersect(needed, extent.x_rows);
         const T* from = line.x + here.begin - extent.x_rows.begin;
-        StackElements<T, 2 * at_once> copies;
+        StackElements<T, 2 * correlated_at_once> copies;
         if (here.size < needed.size) {
           T* const copy = copies.data();
           std::fill_n(copy, needed.size, T(0));

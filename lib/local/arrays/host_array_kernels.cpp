@@ -93,7 +93,7 @@ class HostArrayKernels final : public ArrayKernels<T> {
         if (!shares_rows) {
           add_rows(alpha, A, some, extent, {0, extent.inner}, x, beta, y);
         } else {
-          for_long_ranges(extent.inner, at_once, threads, [&](int, Range neighbours) {
+          for_long_ranges(extent.inner, correlated_at_once, threads, [&](int, Range neighbours) {
             add_rows(alpha, A, some, extent, neighbours, x, beta, y);
           });
         }

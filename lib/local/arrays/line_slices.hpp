@@ -14,7 +14,7 @@ namespace gridlops {
 
 /// The elements that correlate() gets at a time. How it sums one depends on how many follow, so these are the
 /// same for any number of threads.
-inline constexpr Index at_once = 1024;
+inline constexpr Index correlated_at_once = 1024;
 
 /// α sum + β old, where an old element that β cancels is not read.
 template <Scalar T>
