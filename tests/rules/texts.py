@@ -10,7 +10,7 @@ import rule
 BY_LOCALE = re.compile(r"\b(?:[io]?stringstream|v?s?n?printf|sscanf|strto(?:d|f|ld|l|ll|ul|ull)|"
                        r"std::ato[fil]|std::to_string|std::sto(?:i|l|ll|ul|ull|f|d|ld))\b")
 # An Agreement, which is public, sets up its stream as message() does.
-PLACES = {"lib/base/message.hpp", "include/gridlops/comm/failure.hpp"}
+PLACES = {"lib/base/message.cpp", "include/gridlops/comm/failure.hpp"}
 DUMP = re.compile(r"\.dump\(")
 DUMPS = {"lib/io/json_text.hpp", "apps/command_line/console.hpp"}
 
@@ -29,7 +29,7 @@ def check(root):
 
 
 GOOD = {
-    "lib/base/message.hpp": "std::ostringstream text;\n",
+    "lib/base/message.cpp": "std::ostringstream text;\n",
     "lib/io/json_text.hpp": "return json.dump(indent);\n",
     "lib/io/a.cpp": "out << message(3);  // as printf() would\nstd::from_chars(first, last, number);\n",
     "apps/a.cpp": "fmt::format(\"{}\", std::to_string(3));\n",
