@@ -7,11 +7,13 @@
 #include <string_view>
 #include <type_traits>
 
+#include "gridlops/base/export.hpp"
+
 namespace gridlops {
 
 /// A value in a text, of any type with an operator<<, or a manipulator. It refers to texts and to values of
 /// other types than numbers, which must outlive it.
-class MessagePart {
+class GRIDLOPS_EXPORT MessagePart {
  public:
   template <class Value>
   MessagePart(const Value& value) {
@@ -67,7 +69,7 @@ class MessagePart {
 
 /// A text: the parts, one after the other. The library makes all texts with numbers here, because numbers
 /// must look the same in every locale: file names and headers are read again.
-std::string joined(std::initializer_list<MessagePart> parts);
+GRIDLOPS_EXPORT std::string joined(std::initializer_list<MessagePart> parts);
 
 template <class... Parts>
 std::string message(const Parts&... parts) {
