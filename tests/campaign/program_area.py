@@ -123,6 +123,8 @@ class Job:
     def check(self, may_be_refused=False, done=0, was_killed=False, shares_folder=False):
         """Exit status, report and files agree, and what is called solved is solved."""
         solver, allowed = self.case["solver"], {0, 3} | (REFUSED if may_be_refused else set()) | ({74} if shares_folder else set())
+        if solver in SPARSE and properties.is_out_of_penalty_range(self.problem):
+            allowed |= REFUSED
         require(self.status in allowed, f"program, status {self.status}, {solver}", self.what())
         output = self.folder / (self.name("X") + ".npy")
         if self.status not in (0, 3):

@@ -299,6 +299,16 @@ def definite_solution(A, b, D):
     return x
 
 
+def is_out_of_penalty_range(problem):
+    """Whether methods with a penalty may refuse A or a column of B (docs/solvers.md), but for a few powers of two, since they only
+    estimate ‖A‖."""
+    of_A, of_B, of_both, few = (44, 64, 100, 4) if problem.case["type"] in ("f32", "c64") else (240, 470, 500, 4)
+    power_A = np.log2(float(problem.norm_plain)) + problem.case["scale_A"] if problem.norm_plain else 0
+    sizes = np.abs(problem.B).max(axis=0, initial=0).astype(float)
+    powers_B = np.log2(sizes[sizes > 0])
+    return bool(abs(power_A) > of_A - few or (abs(powers_B) > of_B - few).any() or (abs(power_A + powers_B) > of_both - few).any())
+
+
 def scaled_down(problem):
     """A before it was multiplied by its power of two."""
     p = -problem.case["scale_A"]

@@ -58,7 +58,8 @@ def check(case, workers):
     X, report = answer(workers, request_of(problem, case["out_is_B"]))
     require(X is None or not case["out_is_B"] or not X.size, f"X shares memory with B, {case['solver']}", report if X is None else report["reasons"])
     if X is None:
-        require(must_be_refused(case) or case["out_is_B"], f"refused without need, {case['solver']}", report)
+        out_of_range = case["solver"] in SPARSE and properties.is_out_of_penalty_range(problem)
+        require(must_be_refused(case) or case["out_is_B"] or out_of_range, f"refused without need, {case['solver']}", report)
         return ["refused"]
     properties.complete(problem, X, report)
     properties.finite(problem, X, report)

@@ -159,6 +159,39 @@ TEMPLATE_LIST_TEST_CASE("With three singular values the quadrature of the third 
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("Bounds of one pass hold after a step of length 0", "[error_bound]", Scalars) {
+  using T = TestType;
+  const bool is_single = sizeof(Real<T>) == 4;
+  const double damp = is_single ? 1e-3 : 1e-6;
+  const auto value = [&](Index i) {
+    return static_cast<Real<T>>(std::pow(damp, 4.0 * static_cast<double>(i) / 3));
+  };
+  for (const GridPtr& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, 3, 3,
+                                               [&](Index i, Index j) { return T(i == j ? value(i) : 0); });
+    const DistMatrix<T> B = filled(grid, A->range().layout(nrhs), random_elements<T>(6));
+    DistMatrix<T> X(grid, A->domain().layout(nrhs));
+    const std::vector<T> b = everywhere(B);
+    for (const Index iterations : {1, 2, 3, 4}) {
+      const SolveReport report =
+          cgls(*A, B, X, {.max_iterations = iterations, .tolerance = 0.0, .damp = damp, .one_pass = true});
+      const std::vector<double> bounds = error_bounds(report, B, X, {.damp = damp, .frobenius_norm = 1});
+      const std::vector<T> x = everywhere(X);
+      if (!grid->is_member()) continue;
+      for (std::size_t j = 0; j < static_cast<std::size_t>(nrhs); ++j) {
+        long double error = 0;
+        for (std::size_t i = 0; i < 3; ++i) {
+          const long double a = value(static_cast<Index>(i)), D = damp;
+          error += std::norm(long_of(Accumulator<T>(x[j * 3 + i])) -
+                             a / (a * a + D * D) * long_of(Accumulator<T>(b[j * 3 + i])));
+        }
+        CAPTURE(describe(*grid), iterations, j);
+        CHECK(std::sqrt(error) <= bounds[j]);
+      }
+    }
+  }
+}
+
 TEST_CASE("What a quadrature knows survives a restart, but not one with another σ", "[error_bound]") {
   using T = double;
   const ScratchFolder folder;

@@ -287,7 +287,7 @@ typename BlockBasis<T>::Small BlockBasis<T>::adopt(const SumOver& sum, double no
   for (int pass = 1; pass <= most_passes; ++pass) {
     std::vector<double> floors(at(candidate_width_), gram_floor<T>);
     if (pass > 1) gram = project_candidate(sum, floors);
-    GramFactors<Accumulator<T>> factors = factor_gram(gram, floors);
+    GramFactors<Accumulator<T>> factors = factor_gram(gram, floors, lengths);
     std::vector<Index> kept;
     std::vector<double> kept_lengths;
     bool well_conditioned = true;

@@ -119,9 +119,9 @@ class Cgls final : public GradientMethod<T> {
   void begin_anew_where_lost(ColumnRun<T>& run, ColumnScalars& beta) {
     for (Index k = 0; k < beta.size(); ++k) {
       constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-      if (beta[k] < std::sqrt(epsilon))
-        run.column(k).forget_quadrature(true);  // s may be off by more than r is
       const bool was_lost = takes_step[k] == 0;
+      if (was_lost || beta[k] < std::sqrt(epsilon))
+        run.column(k).forget_quadrature(true);  // s is another, or may be off by more than r is
       takes_step[k] = !was_lost && beta[k] < epsilon ? 0 : 1;
       if (!was_lost && takes_step[k] == 1) continue;
       beta[k] = 0;

@@ -150,9 +150,13 @@ GramFactors<S> GramFactors<S>::select(const std::vector<Index>& columns) const {
 }
 
 template <Scalar S>
-GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors) {
+GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors,
+                           const std::vector<double>& units) {
   const Index n = G.cols();
   std::vector<double> norms(at(n), 0.0), rests(at(n), 1.0);
+  const auto length = [&](Index j) {
+    return norms[at(j)] * std::sqrt(std::max(rests[at(j)], 0.0)) * units[at(j)];
+  };
   std::vector<Index> waiting;
   for (Index j = 0; j < n; ++j) {
     const double square = std::real(G(j, j));
@@ -163,9 +167,8 @@ GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& f
   const auto rank = static_cast<Index>(waiting.size());
   SmallMatrix<S> R(rank, n);  // of the scaled columns
   for (Index r = 0; r < rank; ++r) {
-    const auto longest = std::max_element(waiting.begin(), waiting.end(), [&](Index i, Index j) {
-      return norms[at(i)] * norms[at(i)] * rests[at(i)] < norms[at(j)] * norms[at(j)] * rests[at(j)];
-    });
+    const auto longest = std::max_element(waiting.begin(), waiting.end(),
+                                          [&](Index i, Index j) { return length(i) < length(j); });
     const Index p = *longest;
     waiting.erase(longest);
     const bool is_hidden = rests[at(p)] <= floors[at(p)];
@@ -247,8 +250,10 @@ template SmallMatrix<double> inverse_upper(const SmallMatrix<double>&, double);
 template SmallMatrix<std::complex<double>> inverse_upper(const SmallMatrix<std::complex<double>>&, double);
 template struct GramFactors<double>;
 template struct GramFactors<std::complex<double>>;
-template GramFactors<double> factor_gram(const SmallMatrix<double>&, const std::vector<double>&);
+template GramFactors<double> factor_gram(const SmallMatrix<double>&, const std::vector<double>&,
+                                         const std::vector<double>&);
 template GramFactors<std::complex<double>> factor_gram(const SmallMatrix<std::complex<double>>&,
+                                                       const std::vector<double>&,
                                                        const std::vector<double>&);
 template class HouseholderQr<double>;
 template class HouseholderQr<std::complex<double>>;

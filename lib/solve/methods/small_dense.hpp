@@ -54,7 +54,7 @@ struct GramFactors {
   SmallMatrix<S> C, R;
   /// For each column of X C: the column of X that it comes from, and the length that remained of that column
   /// after projection onto the complement of the columns before. Pivoting takes the longest first, so no
-  /// element in a row of R is larger than this length.
+  /// element in a row of R is larger than this length, if all have the same unit.
   std::vector<Index> origins;
   std::vector<double> lengths;
 
@@ -66,9 +66,12 @@ struct GramFactors {
 /// the remaining length is less than √floors[j] of the length of column j, it is lost in the rounding of G.
 /// The factorisation then takes it to be √floors[j], and assumes that the other columns have no component
 /// along it, since that would divide rounding by it. The column of X C then comes out shorter than 1, as the
-/// Gram matrix of X C shows. Columns of length zero are left out.
+/// Gram matrix of X C shows. Columns of length zero are left out. Pivoting compares lengths in the columns'
+/// own units, so that what is short in these comes last, and takes no part of what is long with it if it is
+/// left out.
 template <Scalar S>
-GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors);
+GramFactors<S> factor_gram(const SmallMatrix<S>& G, const std::vector<double>& floors,
+                           const std::vector<double>& units);
 
 /// The factorisation P A = Q [R; 0] by Householder reflections, for A with at least as many rows as columns.
 /// The permutation P puts the largest rows first. Rows that are much smaller than others thereby keep their

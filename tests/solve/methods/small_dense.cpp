@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "gridlops/base/random.hpp"
 #include "support/catch.hpp"
@@ -39,6 +40,10 @@ double norm(const SmallMatrix<S>& A) {
 template <class S>
 SmallMatrix<S> gram(const SmallMatrix<S>& A) {
   return product(adjoint(A), A);
+}
+
+std::vector<double> all(Index count, double value) {
+  return std::vector<double>(static_cast<std::size_t>(count), value);
 }
 
 }  // namespace
@@ -122,7 +127,7 @@ TEMPLATE_TEST_CASE("The factors of a Gram matrix make columns orthonormal", "", 
   using Small = SmallMatrix<TestType>;
   Small X = random_matrix<TestType>(1, 30, 5);
   for (Index i = 0; i < 30; ++i) X(i, 2) *= 1e-40;  // the rank decision sees directions, not lengths
-  const auto factors = factor_gram(gram(X), std::vector<double>(static_cast<std::size_t>(X.cols()), 1e-14));
+  const auto factors = factor_gram(gram(X), all(X.cols(), 1e-14), all(X.cols(), 1));
   REQUIRE(factors.C.cols() == 5);
   CHECK(norm(difference(gram(product(X, factors.C)), Small::identity(5))) <= 1e-13);
   const Small back = product(product(X, factors.C), factors.R);
@@ -140,7 +145,7 @@ TEMPLATE_TEST_CASE("Dependent columns come out short, and zero ones not at all",
     X(i, 3) = TestType(0);
     X(i, 4) = X(i, 5) + 1e-10 * X(i, 4);
   }
-  const auto factors = factor_gram(gram(X), std::vector<double>(static_cast<std::size_t>(X.cols()), 1e-14));
+  const auto factors = factor_gram(gram(X), all(X.cols(), 1e-14), all(X.cols(), 1));
   REQUIRE(factors.C.cols() == 5);
   REQUIRE(factors.origins.size() == 5);
   const Small basis = product(X, factors.C);
@@ -155,9 +160,24 @@ TEMPLATE_TEST_CASE("Dependent columns come out short, and zero ones not at all",
   CHECK(chosen.lengths.size() == 3);
 }
 
+TEMPLATE_TEST_CASE("What is short in its unit takes nothing of other columns with it", "", double,
+                   std::complex<double>) {
+  using Small = SmallMatrix<TestType>;
+  Small X = random_matrix<TestType>(1, 30, 4);
+  for (Index i = 0; i < 30; ++i) X(i, 2) *= 2;
+  std::vector<double> units = all(4, 1);
+  units[2] = 1e-16;
+  const auto factors = factor_gram(gram(X), all(4, 1e-14), units);
+  REQUIRE(factors.origins.back() == 2);
+  const auto others = factors.select({0, 1, 2});
+  const Small back = product(product(X, others.C), others.R);
+  for (const Index j : {0, 1, 3})
+    for (Index i = 0; i < 30; ++i) CHECK(std::abs(back(i, j) - X(i, j)) <= 1e-13);
+}
+
 TEST_CASE("The factorisation of a Gram matrix with NaN ends, with NaN in the factor") {
   SmallMatrix<double> G = SmallMatrix<double>::identity(4);
   G(1, 2) = G(2, 1) = G(2, 2) = std::numeric_limits<double>::quiet_NaN();
-  const auto factors = factor_gram(G, std::vector<double>(static_cast<std::size_t>(G.cols()), 1e-14));
+  const auto factors = factor_gram(G, all(G.cols(), 1e-14), all(G.cols(), 1));
   CHECK(std::isnan(norm(factors.R)));
 }
