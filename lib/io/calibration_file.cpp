@@ -49,7 +49,10 @@ CalibrationFile parse_calibration(const std::string& text, const Json& machine) 
 }
 
 std::string calibration_file_text(const Json& machine, const Json& types, const Json& rates) {
-  Json json{{"schema", calibration_schema}, {"machine", machine}, {"columns", ProductTimes::columns}, {"types", types}};
+  Json json{{"schema", calibration_schema},
+            {"machine", machine},
+            {"columns", ProductTimes::columns},
+            {"types", types}};
   if (!rates.is_null()) json["rates"] = rates;
   return json_text(json) + "\n";
 }

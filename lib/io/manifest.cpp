@@ -130,7 +130,8 @@ SavedMatrix matrix_in(const Json& json) {
 
 Manifest manifest_in(Json json) {
   const std::string found = json.at("schema").get<std::string>();
-  require<InputError>(found == checkpoint_schema, "its schema is ", found, ", but this version reads ", checkpoint_schema);
+  require<InputError>(found == checkpoint_schema, "its schema is ", found, ", but this version reads ",
+                      checkpoint_schema);
   const std::string hash = json.at("xxh3").get<std::string>();
   json.erase("xxh3");
   require<InputError>(hash == hash_of(json), "its hash is not that of its contents");
@@ -150,12 +151,9 @@ Manifest manifest_in(Json json) {
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
-  Json json{{"schema", checkpoint_schema},
-            {"version", version},
-            {"folder", manifest.folder},
-            {"previous", manifest.previous},
-            {"facts", Json(manifest.facts)},
-            {"matrices", Json::object()}};
+  Json json{{"schema", checkpoint_schema},   {"version", version},
+            {"folder", manifest.folder},     {"previous", manifest.previous},
+            {"facts", Json(manifest.facts)}, {"matrices", Json::object()}};
   for (const auto& [name, matrix] : manifest.matrices) json["matrices"][name] = matrix_json(matrix);
   json["xxh3"] = hash_of(json);
   return json_text(json, 2) + "\n";
