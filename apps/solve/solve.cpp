@@ -192,8 +192,8 @@ class EndInSpace : public SolveObserver {
   std::string directory_, failure_;
 };
 
-/// What every solve of the task is asked for, without the damping. known: of A, if errors are bounded;
-/// space: what it begins in, or null.
+/// The options that all solves of the task share, all but the damping. known: what is known of A, if errors
+/// are bounded; space: the space it begins in, or null.
 template <Scalar T>
 SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& known,
                             const SolutionSpace<T>* space) {

@@ -24,8 +24,8 @@ MatrixView<const T> stored_block(Op op, MatrixView<const T> A, Range rows, Range
 
 cblas::Int narrowed(Index size, Index limit) {
   require_here<UsageError>(size <= limit, "a local block has ", size,
-                           " rows, or columns so many elements apart, but BLAS counts with integers up to ",
-                           limit, "; use more ranks, or a BLAS with 64-bit integers");
+                           " rows, or that leading dimension, but BLAS counts with integers up to ", limit,
+                           "; use more ranks, or a BLAS with 64-bit integers");
   return static_cast<cblas::Int>(size);
 }
 
