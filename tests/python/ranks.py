@@ -36,6 +36,7 @@ def folder_of_all_ranks():
 
 
 def on_root(action):
+    COMM.Barrier()  # others may still read what it replaces
     if COMM.rank == 0:
         action()
     COMM.Barrier()
