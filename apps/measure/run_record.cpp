@@ -4,7 +4,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -26,25 +25,13 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/local/backend.hpp"
+#include "measure/file_hash.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string hash_of(const std::string& path) {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> piece(std::size_t{4} << 20);
-  XXH3_64bits_reset(state.get());
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    keep_alive();
-    XXH3_64bits_update(state.get(), piece.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (!file.eof()) throw OutputError(fmt::format("{}: cannot read the file for its hash", path));
-  return fmt::format("{:016x}", XXH3_64bits_digest(state.get()));
-}
 
 /// The bytes of a file, or of all files in a directory; none if they are not known.
 Json bytes_in(const std::string& path) {
@@ -108,7 +95,7 @@ Json json_of(const RunFile& file, bool hashed) {
     json["shape"] =
         file.header->dimensions == 1 ? Json{file.header->rows} : Json{file.header->rows, file.header->cols};
   }
-  if (hashed) json["xxh3"] = hash_of(hashed_file(in));
+  if (hashed) json["xxh3"] = hash_of_file(hashed_file(in));
   return json;
 }
 

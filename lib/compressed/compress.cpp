@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -136,7 +135,7 @@ TiledBlock compress_block(ElementSource<T>& source, TileLines rows, TileLines co
 }
 
 std::uint64_t hash_of(const std::vector<Index>& order) {
-  return XXH3_64bits(order.data(), order.size() * sizeof(Index));
+  return hash_of_bytes(order.data(), std::ssize(order) * Index{sizeof(Index)});
 }
 
 /// LAPACK counts with int, and a tile and its factors should fit into a cache.

@@ -37,10 +37,10 @@ namespace gridlops {
 namespace {
 
 /// Where the lines of this rank are among those of all.
-struct Lines {
+struct LinePlace {
   Index before = 0, all = 0;
 };
-Lines lines_of_all(Communicator& comm, Index mine) {
+LinePlace lines_of_all(Communicator& comm, Index mine) {
   std::vector<Index> counts(static_cast<std::size_t>(comm.size()));
   comm.all_gather(std::array{mine}, counts);
   return {std::accumulate(counts.begin(), counts.begin() + comm.rank(), Index{0}),
@@ -52,7 +52,7 @@ struct GlobalLines {
   std::vector<double> order, sizes;
 };
 GlobalLines gather_lines(Communicator& comm, bool is_first, const TileLines& mine, Range range, Index count,
-                         const Lines& lines) {
+                         const LinePlace& lines) {
   GlobalLines all = attempt(comm, [&] {
     return GlobalLines{std::vector<double>(at(count)), std::vector<double>(at(lines.all))};
   });
@@ -113,7 +113,7 @@ void CompressedFiles::write(const Layout& layout, ScalarType type, const TiledBl
                             const CompressionReport& report) {
   const TraceRegion region("write file");
   Communicator& comm = grid_->comm();
-  const Lines row_lines = lines_of_all(grid_->col_comm(), std::ssize(tiles.rows.sizes)),
+  const LinePlace row_lines = lines_of_all(grid_->col_comm(), std::ssize(tiles.rows.sizes)),
               col_lines = lines_of_all(grid_->row_comm(), std::ssize(tiles.cols.sizes));
   const int p = grid_->my_row(), q = grid_->my_col();
   const GlobalLines rows = gather_lines(comm, q == 0, tiles.rows, layout.row_range(*grid_, p, q),

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dist/matrix_checks.hpp"
 
-#include <xxhash.h>
-
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "base/at_work.hpp"
+#include "base/hash.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -19,7 +18,7 @@ namespace gridlops {
 
 template <Scalar T>
 std::uint64_t hash_of_column(std::span<const T> column, std::uint64_t before) {
-  return XXH3_64bits_withSeed(column.data(), column.size_bytes(), before);
+  return hash_of_bytes(column.data(), static_cast<Index>(column.size_bytes()), before);
 }
 
 template <Scalar T>

@@ -2,8 +2,6 @@
 #include "gridlops/io/calibration.hpp"
 
 #include <unistd.h>
-#include <xxhash.h>
-
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/message.hpp"
 #include "base/settings.hpp"
 #include "gridlops/base/error.hpp"
@@ -67,7 +66,7 @@ Calibration place_for(const Json& machine) {
     place.note = "there is no home folder to keep one in";
   } else {
     const std::string text = json_text(machine);
-    const std::string name = message("calibration-", XXH3_64bits(text.data(), text.size()), ".json");
+    const std::string name = message("calibration-", hash_of_text(text), ".json");
     place.file = (folder / "gridlops" / name).string();
   }
   return place;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/checkpoint_files.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "base/at_work.hpp"
+#include "base/hash.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
 #include "comm/failure/failure.hpp"
@@ -37,25 +36,13 @@ constexpr const char *unfinished_name = "unfinished",
 constexpr std::string_view generation_prefix = "generation-";
 
 /// The hash of a block, column after column.
-class BlockHash {
- public:
-  BlockHash() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
-  void add(const void* data, Index bytes) {
-    XXH3_64bits_update(state_.get(), data, static_cast<std::size_t>(bytes));
-  }
-  std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
-
- private:
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-};
-
 template <Scalar T>
 std::uint64_t hash_of(MatrixView<const T> block, Backend& backend) {
   const bool on_host = backend.memory_space() == MemorySpace::host;
   std::vector<T> column(on_host ? 0 : static_cast<std::size_t>(block.rows));
   const Index bytes = block.rows * static_cast<Index>(sizeof(T));
   const AtWork at_work;
-  BlockHash hash;
+  Hash hash;
   for (Index j = 0; j < block.cols && bytes > 0; ++j) {
     if (!on_host) backend.download(block.column(j), column.data(), bytes);
     hash.add(on_host ? block.column(j) : column.data(), bytes);
@@ -67,7 +54,7 @@ std::uint64_t hash_in_file(const std::string& path, const MatrixHeader& header, 
   const Index size = size_of(header.type);
   const InputFile file(path);
   std::vector<char> buffer(std::size_t{1} << 20);
-  BlockHash hash;
+  Hash hash;
   for_each_run(header.rows, block.cols, block.rows, block.rows.size, [&](Index begin, Index, Index count) {
     for (Index done = 0; done < count * size;) {
       const Index bytes = std::min(count * size - done, static_cast<Index>(buffer.size()));
@@ -295,7 +282,7 @@ void CheckpointWriter::write(const std::string& name, const ConstDistMatrix<T>& 
   SavedBlock mine;
   attempt(grid_->comm(), [&] {
     if (!shape.owned() || shape.local().empty()) return;
-    BlockHash hash;
+    Hash hash;
     pieces([&hash](const void* bytes, Index count) { hash.add(bytes, count); });
     mine = {shape.local_row_range(), shape.local_col_range(), hash.value()};
   });

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "base/at_work.hpp"
+#include "base/hash.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
@@ -173,7 +172,7 @@ std::string host_name() {
 /// may itself be too long for a file name.
 std::string prefix_of(const std::string& target) {
   const std::string host = host_name();
-  return message(target, temporary_mark, XXH32(host.data(), host.size(), 0), "-");
+  return message(target, temporary_mark, hash_of_text(host), "-");
 }
 
 enum class Lock { taken, anothers, impossible };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "io/manifest.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -11,6 +9,7 @@
 #include <queue>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/version.hpp"
@@ -42,8 +41,7 @@ std::uint64_t hash_in(const std::string& text) {
 
 /// Writes JSON with sorted keys, so that equal contents have equal texts.
 std::string hash_of(const Json& json) {
-  const std::string text = json_text(json);
-  return hash_text(XXH3_64bits(text.data(), text.size()));
+  return hash_text(hash_of_text(json_text(json)));
 }
 
 std::optional<ScalarType> type_named(const std::string& name) {

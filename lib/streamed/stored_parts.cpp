@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "streamed/stored_parts.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <thread>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/message.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
@@ -18,7 +17,7 @@
 namespace gridlops {
 
 std::uint64_t StoredParts::hash_of(Index begin, const std::byte* piece, Index bytes) {
-  return XXH3_64bits_withSeed(piece, static_cast<std::size_t>(bytes), static_cast<std::uint64_t>(begin));
+  return hash_of_bytes(piece, bytes, static_cast<std::uint64_t>(begin));
 }
 
 StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::vector<Order> passes,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "streamed/tile_record.hpp"
 
-#include <xxhash.h>
-
 #include <chrono>
 #include <filesystem>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/io/text_file.hpp"
@@ -86,8 +85,7 @@ TileFile file_for_tiles(const std::string& path, Index bytes) {
 void keep_tiles(const std::string& path, TileRecord record, TileFile& file) {
   nlohmann::json json = json_of(record);
   const std::string text = json_text(json, 1);
-  record.file =
-      message(fs::path(path).filename().string(), ".", XXH3_64bits(text.data(), text.size()), ".tiles");
+  record.file = message(fs::path(path).filename().string(), ".", hash_of_text(text), ".tiles");
   json["file"] = record.file;
   const LockFile one_at_a_time(path + ".lock", "put tiles there", patience);
   const DiskWait wait(message("tiles to stay in ", path));

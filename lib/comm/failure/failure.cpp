@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/failure/failure.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <locale>
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "base/settings.hpp"
@@ -391,7 +390,7 @@ void agree(Communicator& comm, const char* operation, const std::function<void(A
                     to_tell = text_of(failure != nullptr ? failure : failure_to_tell());
   const Telling now(failure);
   const AgreementAccount account(comm);
-  const auto hash = static_cast<Index>(XXH3_64bits(mine.data(), mine.size()));
+  const auto hash = static_cast<Index>(hash_of_text(mine));
   // The lowest rank that failed, and the smallest and the largest hash.
   std::array<Index, 3> ends{0, hash, ~hash};
   const int lowest = lowest_failed(comm, ends, failure);

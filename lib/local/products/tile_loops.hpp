@@ -96,11 +96,11 @@ class TileLoops {
     if constexpr (width < 3 * lanes) fill_chains<width + lanes>(table);
   }
 
-  /// Calls body(0), …, body(count − 1) with constants, so that arrays of vectors can stay in registers.
+  /// Calls body(0), …, body(count − 1), all inline, so that arrays of vectors can stay in registers.
   template <int count, class Body>
   [[gnu::always_inline]] static inline void unrolled(Body body) {
     [&]<int... index>(std::integer_sequence<int, index...>) __attribute__((always_inline)) {
-      (body(std::integral_constant<int, index>()), ...);
+      (body(index), ...);
     }
     (std::make_integer_sequence<int, count>());
   }
@@ -173,16 +173,18 @@ class TileLoops {
       constexpr int line = 64 / static_cast<int>(sizeof(R));
       if (left_ <= 0) return;
       --left_;
-      unrolled<(height + line - 1) / line>([&](auto l) __attribute__((always_inline)) {
+      unrolled<(height + line - 1) / line>([&](int l) __attribute__((always_inline)) {
         __builtin_prefetch(at_ + l * line, 0, 2);
       });
       at_ += stride_;
     }
     /// Part i of `parts` of this many columns.
-    template <int columns, int i, int parts>
-    [[gnu::always_inline]] void part_of() {
-      unrolled<(i + 1) * columns / parts - i * columns / parts>([&](auto) __attribute__((always_inline)) {
-        column();
+    template <int columns, int parts>
+    [[gnu::always_inline]] void part(int i) {
+      constexpr int most = (columns + parts - 1) / parts;
+      const int count = (i + 1) * columns / parts - i * columns / parts;
+      unrolled<most>([&](int n) __attribute__((always_inline)) {
+        if (n < count) column();
       });
     }
 
@@ -198,7 +200,7 @@ class TileLoops {
   static void widen(const Tile<Element>& A, R* to) {
     const Element* a = A.begin;
     for (Index k = 0; k < A.cols; ++k, a += A.stride, to += height)
-      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+      unrolled<row_vectors>([&](int v) __attribute__((always_inline)) {
         store(load(a + v * lanes), to + v * lanes);
       });
   }
@@ -206,8 +208,8 @@ class TileLoops {
   template <int width, class Element>
   static void forward(const Tile<Element>& A, const R* X, R* Y, const Ahead& ahead) {
     Vector y[at(width)][at(row_vectors)];
-    unrolled<width>([&](auto j) __attribute__((always_inline)) {
-      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+    unrolled<width>([&](int j) __attribute__((always_inline)) {
+      unrolled<row_vectors>([&](int v) __attribute__((always_inline)) {
         y[j][v] = load(Y + j * height + v * lanes);
       });
     });
@@ -221,16 +223,16 @@ class TileLoops {
         fetch.column();
       }
       Vector column[at(row_vectors)];
-      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
-      unrolled<width>([&](auto j) __attribute__((always_inline)) {
+      unrolled<row_vectors>([&](int v) __attribute__((always_inline)) { column[v] = load(a + v * lanes); });
+      unrolled<width>([&](int j) __attribute__((always_inline)) {
         const Vector x = broadcast(X[j]);
-        unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+        unrolled<row_vectors>([&](int v) __attribute__((always_inline)) {
           Isa::add_product(column[v], x, y[j][v]);
         });
       });
     }
-    unrolled<width>([&](auto j) __attribute__((always_inline)) {
-      unrolled<row_vectors>([&](auto v) __attribute__((always_inline)) {
+    unrolled<width>([&](int j) __attribute__((always_inline)) {
+      unrolled<row_vectors>([&](int v) __attribute__((always_inline)) {
         store(y[j][v], Y + j * height + v * lanes);
       });
     });
@@ -260,19 +262,19 @@ class TileLoops {
     constexpr int run = lanes / width, runs = rows / run, at_once = std::max(run, 4);
     static_assert(TileKernels<R>::unit % at_once == 0);
     Vector y[at(runs)];
-    unrolled<runs>([&](auto i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
+    unrolled<runs>([&](int i) __attribute__((always_inline)) { y[i] = load(Y + i * lanes); });
     Fetch fetch(ahead);
     const R* a = A.begin;
     for (Index k = 0; k < A.cols; k += at_once, a += at_once * A.stride, Z += at_once * width) {
       Vector z[at(at_once)] = {};
-      unrolled<runs>([&](auto i) __attribute__((always_inline)) {
-        if constexpr (fetches) fetch.template part_of<at_once, i, runs>();
-        unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+      unrolled<runs>([&](int i) __attribute__((always_inline)) {
+        if constexpr (fetches) fetch.template part<at_once, runs>(i);
+        unrolled<at_once>([&](int l) __attribute__((always_inline)) {
           Isa::add_product(spread<width>(a + l * A.stride + i * run), y[i], z[l]);
         });
       });
       add_partial_sums<at_once, run>(z);
-      unrolled<at_once / run>([&](auto l) __attribute__((always_inline)) {
+      unrolled<at_once / run>([&](int l) __attribute__((always_inline)) {
         store(load(Z + l * lanes) + z[l], Z + l * lanes);
       });
     }
@@ -291,23 +293,23 @@ class TileLoops {
          k += at_once, a += at_once * A.stride, Z += at_once * vectors * lanes / run) {
       Vector z[at(at_once * vectors)] = {};
       if constexpr (run == 1) {
-        unrolled<at_once * vectors>([&](auto l)
+        unrolled<at_once * vectors>([&](int l)
                                         __attribute__((always_inline)) { z[l] = load(Z + l * lanes); });
       }
-      unrolled<height / run>([&](auto i) __attribute__((always_inline)) {
-        fetch.template part_of<at_once, i, height / run>();
+      unrolled<height / run>([&](int i) __attribute__((always_inline)) {
+        fetch.template part<at_once, height / run>(i);
         Vector y[at(vectors)];
-        unrolled<vectors>([&](auto v)
+        unrolled<vectors>([&](int v)
                               __attribute__((always_inline)) { y[v] = load(Y + (i * vectors + v) * lanes); });
-        unrolled<at_once>([&](auto l) __attribute__((always_inline)) {
+        unrolled<at_once>([&](int l) __attribute__((always_inline)) {
           const Vector elements = spread<lanes / run>(a + l * A.stride + i * run);
-          unrolled<vectors>([&](auto v) __attribute__((always_inline)) {
+          unrolled<vectors>([&](int v) __attribute__((always_inline)) {
             Isa::add_product(elements, y[v], z[l * vectors + v]);
           });
         });
       });
       add_partial_sums<at_once * vectors, run>(z);
-      unrolled<at_once * vectors / run>([&](auto l) __attribute__((always_inline)) {
+      unrolled<at_once * vectors / run>([&](int l) __attribute__((always_inline)) {
         store(run == 1 ? z[l] : load(Z + l * lanes) + z[l], Z + l * lanes);
       });
     }
@@ -318,7 +320,7 @@ class TileLoops {
   template <int count, int run>
   [[gnu::always_inline]] static inline void add_partial_sums(Vector* z) {
     if constexpr (run > 1) {
-      unrolled<count / 2>([&](auto l) __attribute__((always_inline)) {
+      unrolled<count / 2>([&](int l) __attribute__((always_inline)) {
         z[l] = sums_of_pairs(z[2 * l], z[2 * l + 1]);
       });
       add_partial_sums<count / 2, run / 2>(z);
