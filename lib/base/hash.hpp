@@ -9,7 +9,8 @@
 
 namespace gridlops {
 
-/// The XXH3 hash (64 bits) of bytes in the host's memory, with a seed. All hashes of the library are of this kind.
+/// The XXH3 hash (64 bits) of bytes in the host's memory, with a seed. All hashes of the library are of this
+/// kind.
 std::uint64_t hash_of_bytes(const void* bytes, Index count, std::uint64_t seed = 0);
 inline std::uint64_t hash_of_text(std::string_view text) {
   return hash_of_bytes(text.data(), static_cast<Index>(text.size()));

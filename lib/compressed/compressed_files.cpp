@@ -114,7 +114,7 @@ void CompressedFiles::write(const Layout& layout, ScalarType type, const TiledBl
   const TraceRegion region("write file");
   Communicator& comm = grid_->comm();
   const LinePlace row_lines = lines_of_all(grid_->col_comm(), std::ssize(tiles.rows.sizes)),
-              col_lines = lines_of_all(grid_->row_comm(), std::ssize(tiles.cols.sizes));
+                  col_lines = lines_of_all(grid_->row_comm(), std::ssize(tiles.cols.sizes));
   const int p = grid_->my_row(), q = grid_->my_col();
   const GlobalLines rows = gather_lines(comm, q == 0, tiles.rows, layout.row_range(*grid_, p, q),
                                         layout.row_count(), row_lines),

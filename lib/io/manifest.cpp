@@ -40,9 +40,7 @@ std::uint64_t hash_in(const std::string& text) {
 }
 
 /// Writes JSON with sorted keys, so that equal contents have equal texts.
-std::string hash_of(const Json& json) {
-  return hash_text(hash_of_text(json_text(json)));
-}
+std::string hash_of(const Json& json) { return hash_text(hash_of_text(json_text(json))); }
 
 std::optional<ScalarType> type_named(const std::string& name) {
   for (const ScalarType type : {ScalarType::f32, ScalarType::f64, ScalarType::c64, ScalarType::c128})

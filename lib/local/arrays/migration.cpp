@@ -36,74 +36,12 @@ struct Arrivals {
   std::array<R, points_at_once> behind, weight;
 };
 
-/// Products with K columns, whose elements lie side by side. Traces are taken in groups, so that a piece of
-/// the image, and of the tables of a source, stays in a cache for all of a group. A product has threads for
-/// its traces. The adjoint has threads for the traces of a group, and then for the points, so that each sum
-/// belongs to one thread.
-template <Scalar T, Index K>
-class MigrationLoops {
-  using R = Real<T>;
-
+/// Where the points of the image arrive in traces, whatever the type and the number of a product's columns.
+template <class R>
+class ArrivalTables {
  public:
-  MigrationLoops(const MigrationTables<R>& tables, std::byte* scratch)
-      : tables_(tables),
-        group_(group_of(tables)),
-        margin_(tables.length),
-        pairs_(reinterpret_cast<T*>(scratch)) {
-    padded_ = pairs_ + threads_per_rank() * group_ * pairs_size();
-    filtered_ = padded_ + threads_per_rank() * padded_size();
-    image_ = filtered_ + threads_per_rank() * tables.samples * K;
-    reversed_ = reinterpret_cast<R*>(image_ + tables.points * K);
-    for (Index j = 0; j < tables.wavelets; ++j)
-      std::reverse_copy(wavelet(j), wavelet(j + 1), reversed_ + j * tables.length);
-  }
-  static Index scratch_bytes(const MigrationTables<R>& tables) {
-    const Index per_thread =
-        (2 * group_of(tables) * tables.wavelets + 2) * tables.samples + 2 * tables.length;
-    return (threads_per_rank() * per_thread + tables.points) * K * Index{sizeof(T)} +
-           tables.wavelets * tables.length * Index{sizeof(R)};
-  }
+  explicit ArrivalTables(const MigrationTables<R>& tables) : tables_(tables) {}
 
-  void demigrate(bool adds, MatrixView<const T> image, MatrixView<T> data) {
-    interleave(image);
-    for_ranges(tables_.traces, 1, threads_for(operations(tables_.traces)), [&](int thread, Range traces) {
-      for (Index first = traces.begin; first < traces.end(); first += group_) {
-        const Range some{first, std::min(group_, traces.end() - first)};
-        spread(some, pairs(thread * group_));
-        for (Index i = 0; i < some.size; ++i) {
-          const T* const filtered =
-              convolve(times_of(first + i).arrivals, pairs(thread * group_ + i), thread);
-          for (Index c = 0; c < K; ++c) {
-            T* const samples = data.column(c) + (first + i) * tables_.samples;
-            for (Index k = 0; k < tables_.samples; ++k)
-              samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
-          }
-        }
-      }
-    });
-  }
-
-  void migrate(MatrixView<const T> data, MatrixView<T> image) {
-    std::fill_n(image_, tables_.points * K, T(0));
-    const Index together = threads_per_rank() * group_;
-    for (Index first = 0; first < tables_.traces; first += together) {
-      const Index count = std::min(together, tables_.traces - first);
-      const int threads = threads_for(operations(count));
-      for_ranges(count, 1, threads, [&](int thread, Range traces) {
-        for (Index i = traces.begin; i < traces.end(); ++i)
-          correlate_with_wavelet(data.row_block({(first + i) * tables_.samples, tables_.samples}),
-                                 times_of(first + i).arrivals, pairs(i), thread);
-      });
-      for_ranges(tables_.points, 64, threads, [&](int, Range points) {
-        for (Index i = 0; i < count; i += group_)
-          gather({first + i, std::min(group_, count - i)}, points, pairs(i));
-      });
-    }
-    for (Index c = 0; c < K; ++c)
-      for (Index i = 0; i < tables_.points; ++i) image(i, c) = image_[i * K + c];
-  }
-
- private:
   /// Of a trace: its columns of the tables, and the samples ⌊t⌋ at which waves may arrive.
   struct Times {
     const R *from_source, *to_receiver;
@@ -122,6 +60,7 @@ class MigrationLoops {
     }
     return times;
   }
+  /// How these points arrive in a trace.
   void find(Arrivals<R>& found, const Times& times, Range points) const {
     const R* from_source = times.from_source + points.begin;
     const R* to_receiver = times.to_receiver + points.begin;
@@ -147,6 +86,81 @@ class MigrationLoops {
       for (Index i = 0; i < points.size; ++i) found.weight[at(i)] += from_source[i] * to_receiver[i];
     }
   }
+
+ private:
+  const MigrationTables<R>& tables_;
+};
+
+/// Products with K columns, whose elements lie side by side. Traces are taken in groups, so that a piece of
+/// the image, and of the tables of a source, stays in a cache for all of a group. A product has threads for
+/// its traces. The adjoint has threads for the traces of a group, and then for the points, so that each sum
+/// belongs to one thread.
+template <Scalar T, Index K>
+class MigrationLoops {
+  using R = Real<T>;
+  using Times = typename ArrivalTables<R>::Times;
+
+ public:
+  MigrationLoops(const MigrationTables<R>& tables, std::byte* scratch)
+      : tables_(tables),
+        arrival_tables_(tables),
+        group_(group_of(tables)),
+        margin_(tables.length),
+        pairs_(reinterpret_cast<T*>(scratch)) {
+    padded_ = pairs_ + threads_per_rank() * group_ * pairs_size();
+    filtered_ = padded_ + threads_per_rank() * padded_size();
+    image_ = filtered_ + threads_per_rank() * tables.samples * K;
+    reversed_ = reinterpret_cast<R*>(image_ + tables.points * K);
+    for (Index j = 0; j < tables.wavelets; ++j)
+      std::reverse_copy(wavelet(j), wavelet(j + 1), reversed_ + j * tables.length);
+  }
+  static Index scratch_bytes(const MigrationTables<R>& tables) {
+    const Index per_thread =
+        (2 * group_of(tables) * tables.wavelets + 2) * tables.samples + 2 * tables.length;
+    return (threads_per_rank() * per_thread + tables.points) * K * Index{sizeof(T)} +
+           tables.wavelets * tables.length * Index{sizeof(R)};
+  }
+
+  void demigrate(bool adds, MatrixView<const T> image, MatrixView<T> data) {
+    interleave(image);
+    for_ranges(tables_.traces, 1, threads_for(operations(tables_.traces)), [&](int thread, Range traces) {
+      for (Index first = traces.begin; first < traces.end(); first += group_) {
+        const Range some{first, std::min(group_, traces.end() - first)};
+        spread(some, pairs(thread * group_));
+        for (Index i = 0; i < some.size; ++i) {
+          const T* const filtered =
+              convolve(arrival_tables_.times_of(first + i).arrivals, pairs(thread * group_ + i), thread);
+          for (Index c = 0; c < K; ++c) {
+            T* const samples = data.column(c) + (first + i) * tables_.samples;
+            for (Index k = 0; k < tables_.samples; ++k)
+              samples[k] = adds ? samples[k] + filtered[k * K + c] : filtered[k * K + c];
+          }
+        }
+      }
+    });
+  }
+
+  void migrate(MatrixView<const T> data, MatrixView<T> image) {
+    std::fill_n(image_, tables_.points * K, T(0));
+    const Index together = threads_per_rank() * group_;
+    for (Index first = 0; first < tables_.traces; first += together) {
+      const Index count = std::min(together, tables_.traces - first);
+      const int threads = threads_for(operations(count));
+      for_ranges(count, 1, threads, [&](int thread, Range traces) {
+        for (Index i = traces.begin; i < traces.end(); ++i)
+          correlate_with_wavelet(data.row_block({(first + i) * tables_.samples, tables_.samples}),
+                                 arrival_tables_.times_of(first + i).arrivals, pairs(i), thread);
+      });
+      for_ranges(tables_.points, 64, threads, [&](int, Range points) {
+        for (Index i = 0; i < count; i += group_)
+          gather({first + i, std::min(group_, count - i)}, points, pairs(i));
+      });
+    }
+    for (Index c = 0; c < K; ++c)
+      for (Index i = 0; i < tables_.points; ++i) image(i, c) = image_[i * K + c];
+  }
+
+ private:
   double operations(Index traces) const {
     return static_cast<double>(traces) *
            static_cast<double>((5 + 2 * tables_.terms) * tables_.points +
@@ -177,7 +191,7 @@ class MigrationLoops {
   /// k.
   void spread(Range traces, T* pairs) {
     for (Index i = 0; i < traces.size; ++i) {
-      const Range arrivals = times_of(traces.begin + i).arrivals;
+      const Range arrivals = arrival_tables_.times_of(traces.begin + i).arrivals;
       if (arrivals.size == 0) continue;
       T* const own = pairs + i * pairs_size();
       for (Index j = 0; j < tables_.wavelets; ++j) {
@@ -301,7 +315,7 @@ class MigrationLoops {
     std::array<T*, at(most_traces)> pairs_of;
     std::size_t reached = 0;
     for (Index i = 0; i < traces.size; ++i) {
-      times[reached] = times_of(traces.begin + i);
+      times[reached] = arrival_tables_.times_of(traces.begin + i);
       pairs_of[reached] = pairs + i * pairs_size();
       if (times[reached].arrivals.size > 0) ++reached;
     }
@@ -314,7 +328,7 @@ class MigrationLoops {
       const auto visit = [&]<std::size_t N>(std::integral_constant<std::size_t, N>, std::size_t first) {
         std::array<Visit, N> visits;
         for (std::size_t k = 0; k < N; ++k) {
-          find(found[k], times[first + k], piece);
+          arrival_tables_.find(found[k], times[first + k], piece);
           const bool is_last = first + N + k >= reached;
           const Times& next = times[is_last ? k : first + N + k];
           const Range ahead = is_last ? piece_from(piece.end()) : piece;
@@ -331,6 +345,7 @@ class MigrationLoops {
   }
 
   const MigrationTables<R>& tables_;
+  const ArrivalTables<R> arrival_tables_;
   const Index group_, margin_;
   T *pairs_, *padded_, *filtered_, *image_;
   R* reversed_;
