@@ -181,11 +181,8 @@ class TileLoops {
     /// Part i of `parts` of this many columns.
     template <int columns, int parts>
     [[gnu::always_inline]] void part(int i) {
-      constexpr int most = (columns + parts - 1) / parts;
-      const int count = (i + 1) * columns / parts - i * columns / parts;
-      unrolled<most>([&](int n) __attribute__((always_inline)) {
-        if (n < count) column();
-      });
+      const int end = (i + 1) * columns / parts;
+      for (int n = i * columns / parts; n < end; ++n) column();
     }
 
    private:
