@@ -235,7 +235,7 @@ def check_compressed(suite, scratch):
     suite.succeeded(suite.run("compress", "--matrix", waves / "A.npy", "--output", suite.folder / "compressed", "--tolerance", 1e-9, "--tile", tile, ranks=2))
     A, B = np.load(waves / "A.npy"), np.load(waves / "B.npy")
     exact = np.linalg.solve(A.conj().T @ A + DAMP**2 * np.eye(size), A.conj().T @ B)
-    stored = sum(path.stat().st_size for path in (suite.folder / "compressed").rglob("*.npy"))
+    stored = sum(path.stat().st_size for path in (suite.folder / "compressed").rglob("*.npy"))  # on disks, parts fill blocks of 4096 bytes
     for ranks, grid in ((None, "1x1"), (2, "1x2"), (4, "2x2")):
         solve(suite, scratch, "--grid", grid, ranks=ranks, output="memory.npy", **files)
         suite.close(np.load(suite.folder / "memory.npy"), exact, 1e-4 * np.abs(exact).max(), "the solution by compressed", grid)
@@ -248,7 +248,7 @@ def check_compressed(suite, scratch):
             suite.check((suite.folder / "memory.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than in memory", grid)
             report = report_of(suite)
             figures = report.get("figures", {})
-            suite.check(report["storage"] == "disk" and 0 < figures.get("disk_bytes", 0) <= stored, "the report", report["storage"], figures)
+            suite.check(report["storage"] == "disk" and 0 < figures.get("disk_bytes", 0) <= 1.05 * stored, "the report", report["storage"], figures, "of", stored)
             suite.check(figures["disk_bytes_read"] >= 2 * report["iterations"] * figures["disk_bytes"], "bytes read", figures)
             suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
     run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", "2x2", "--dry-run", ranks=4, **files)
@@ -259,7 +259,7 @@ def check_compressed(suite, scratch):
     suite.succeeded(suite.run("plan", "--matrix", suite.folder / "compressed", "--rhs", 2, "--grid", "2x2", "--memory-per-rank", small, "--disk-rate", "500M",
                               "--json", suite.folder / "P.json"))
     (plan,) = json.loads((suite.folder / "P.json").read_text(encoding="utf-8"))["results"]
-    suite.check(plan.get("storage") == "disk" and 0 < plan["disk_bytes"] <= stored and plan["memory_bytes"] <= small, "the plan", plan)
+    suite.check(plan.get("storage") == "disk" and 0 < plan["disk_bytes"] <= 1.05 * stored and plan["memory_bytes"] <= small, "the plan", plan)
     suite.check(plan["seconds"] is None and plan["seconds_per_iteration"] is None, "seconds without a model", plan)
 
 
