@@ -21,7 +21,7 @@ void ScratchStack::release() {
 }
 
 const std::shared_ptr<ScratchStack>& ScratchStack::inner() {
-  if (inner_ == nullptr) inner_.reset(new ScratchStack(backend_, round_, depth_ + 1));
+  if (inner_ == nullptr) inner_.reset(new ScratchStack(backend_, round_, shared_, depth_ + 1));
   return inner_;
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <memory>
+#include <typeindex>
 #include <utility>
 
 #include "gridlops/comm/process_grid.hpp"
@@ -21,7 +23,7 @@ namespace gridlops {
 class ScratchStack {
  public:
   explicit ScratchStack(std::shared_ptr<Backend> backend)
-      : ScratchStack(std::move(backend), std::make_shared<Index>(), 0) {
+      : ScratchStack(std::move(backend), std::make_shared<Index>(), std::make_shared<SharedObjects>(), 0) {
     renew_serials();
   }
 
@@ -63,16 +65,32 @@ class ScratchStack {
   /// The stack of operators that callers' code applies within an operator on this one.
   const std::shared_ptr<ScratchStack>& inner();
 
+  /// What operators on the grid share as long as one of them keeps it: one object of each type and kind. If
+  /// there is none, the one that make() returns.
+  template <class Shared, class Make>
+  std::shared_ptr<Shared> shared(int kind, Make&& make) {
+    std::weak_ptr<void>& known = (*shared_)[{typeid(Shared), kind}];
+    if (const auto object = known.lock()) return std::static_pointer_cast<Shared>(object);
+    const std::shared_ptr<Shared> made = make();
+    known = made;
+    return made;
+  }
+
  private:
   static constexpr Index most_stacks = Index{1} << 20;  // one within the other
 
-  ScratchStack(std::shared_ptr<Backend> backend, std::shared_ptr<Index> round, Index depth)
-      : backend_(std::move(backend)), round_(std::move(round)), depth_(depth) {}
+  using SharedObjects = std::map<std::pair<std::type_index, int>, std::weak_ptr<void>>;
+
+  ScratchStack(std::shared_ptr<Backend> backend, std::shared_ptr<Index> round,
+               std::shared_ptr<SharedObjects> shared, Index depth)
+      : backend_(std::move(backend)), round_(std::move(round)), shared_(std::move(shared)), depth_(depth) {}
 
   std::shared_ptr<Backend> backend_;
   Buffer<std::byte> memory_;
   std::shared_ptr<ScratchStack> inner_;
-  std::shared_ptr<Index> round_;  // of this stack, and all that are within or around it
+  // Of this stack, and all that are within or around it.
+  std::shared_ptr<Index> round_;
+  std::shared_ptr<SharedObjects> shared_;
   Index depth_, in_use_ = 0;
   int working_ = 0;
 };

@@ -234,8 +234,7 @@ CompressedMatrixPtr<T> operator_of(const std::shared_ptr<const ProcessGrid>& gri
   return make_compressed<T>(
       grid, layout,
       [&] {
-        return store ? MadeBlock<T>{store(backend, std::move(made.tiles)), nullptr}
-                     : make_block<T>(backend, std::move(made.tiles));
+        return store ? store(backend, std::move(made.tiles)) : make_block<T>(backend, std::move(made.tiles));
       },
       made.power, made.report, store != nullptr);
 }

@@ -154,12 +154,6 @@ std::vector<Index> CompressedBlock<T>::order(Op op, Index first) const {
 }
 
 template <Scalar T>
-void CompressedBlock<T>::use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) {
-  parts_ = std::move(parts);
-  passes_ = {forward, adjoint};
-}
-
-template <Scalar T>
 void CompressedBlock<T>::store(TiledBlock block, const FetchFactors& fetch, const WritePart& write) {
   for (const bool by_rows : {true, false}) store(by_rows, block, fetch, write);
 }
@@ -206,20 +200,19 @@ void CompressedBlock<T>::store(bool by_rows, TiledBlock& block, const FetchFacto
 }
 
 template <Scalar T>
-std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend, CompressedBlock<T>& block,
-                                         TiledBlock tiles, const FetchFactors& fetch,
-                                         const StreamOptions* on_disk) {
-  const auto parts = take_parts(backend, block.parts(), {&block});
-  const Index bytes = block.parts().bytes_on_disk();
-  if (bytes > 0) parts->put_in(std::make_shared<TileFile>(TileFile::nameless(on_disk->scratch, bytes)));
-  block.store(std::move(tiles), fetch, [&](Index part, Index begin, const std::byte* from, Index count) {
+void CompressedBlock<T>::store_alone(TiledBlock block, const FetchFactors& fetch,
+                                     const std::string& scratch) {
+  const auto parts = take_parts(backend_, plan_.parts, {this});
+  this->own(parts);
+  const Index bytes = plan_.parts.bytes_on_disk();
+  if (bytes > 0) parts->put_in(std::make_shared<TileFile>(TileFile::nameless(scratch, bytes)));
+  store(std::move(block), fetch, [&](Index part, Index begin, const std::byte* from, Index count) {
     const DiskWait wait = parts->writing(count);
     parts->write(part, begin, from, count);
   });
   parts->finish();
   parts->start_reading();
-  use_parts(parts, {&block});
-  return parts;
+  use_parts(parts, {this});
 }
 
 template <Scalar T>
@@ -268,7 +261,7 @@ class CompressedBlock<T>::Product {
         X_(X),
         Y_(Y),
         flops_(flops),
-        pass_(*A.parts_, A.passes_[op == Op::none ? 0 : 1]) {}
+        pass_(A.pass(op)) {}
 
   /// T ← Vᴴ X, or T ← Uᴴ X, and then also with the dense tiles.
   void multiply_in(MatrixView<T> of_in) {
@@ -339,14 +332,14 @@ class CompressedBlock<T>::Product {
 
 template <Scalar T>
 void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
-                                  MatrixView<T> Y) const {
+                                  MatrixView<T> Y) {
+  alpha *= factor_;
   const Side &in = op == Op::none ? cols_ : rows_, &out = op == Op::none ? rows_ : cols_;
   const Index columns = X.cols;
   const TraceRegion region("local product");
   const double flops = product_flops<T>(elements_, 1, columns);
   trace_flops(flops);
   if (Y.empty()) return;
-  require_started(parts_);
 
   const bool in_is_moved = in.order.size() > 0, out_is_moved = out.order.size() > 0;
   const ScratchArray<T> in_memory(grid, in_is_moved ? in.size * columns : 0),
@@ -370,10 +363,7 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
   if (out_is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                           \
-  template class CompressedBlock<T>;                                                                      \
-  template std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>&, CompressedBlock<T>&, \
-                                                    TiledBlock, const FetchFactors&, const StreamOptions*);
+#define GRIDLOPS_INSTANTIATE(T) template class CompressedBlock<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compressed/line_plan.hpp"
@@ -49,11 +50,15 @@ using FetchFactors = std::function<void(Index i, Index j, bool of_row, StoredTil
 /// and the adjoint is the same with U and V, rows and columns, exchanged. Dense tiles are multiplied with the
 /// U of their row. Some columns, or rows, are a part, which may be on a disk; each is used once.
 template <Scalar T>
-class CompressedBlock final : public SeriesBlock {
+class CompressedBlock final : public StoredBlock<T> {
  public:
+  using typename SeriesBlock::WritePart;
+
   /// Says where everything will lie, for tiles of which only the shapes are used. Takes memory for the
   /// orders. memory: of the parts, what is to be in memory (LinePlan). Throws OutOfMemory on this rank alone.
   CompressedBlock(std::shared_ptr<Backend> backend, const TiledBlock& shapes, std::optional<Index> memory);
+
+  ~CompressedBlock() override { this->stop(); }
 
   const PartPlan& parts() const override { return plan_.parts; }
   Index parts_together() const override { return 1; }
@@ -61,22 +66,26 @@ class CompressedBlock final : public SeriesBlock {
   void for_each_piece(Index part, const StoredParts::UsePiece& use) const override {
     for (const Range piece : pieces_[static_cast<std::size_t>(part)]) use(piece.begin, piece.size);
   }
-  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) override;
 
   /// Hands the factors to write(), line by line. fetch: brings them; null: the tiles have theirs.
   void store(TiledBlock block, const FetchFactors& fetch, const WritePart& write);
+  /// Stores them in parts of its own: what has no room in memory, in a file in the directory `scratch`.
+  /// Throws OutOfMemory, OutputError, and what fetch throws.
+  void store_alone(TiledBlock block, const FetchFactors& fetch, const std::string& scratch);
+  /// From now on multiplies every product by this factor.
+  void scale_products(Real<T> factor) { factor_ = factor; }
 
   /// Of the factors, and of the orders.
   Index bytes() const { return order_bytes() + factor_bytes(); }
   Index order_bytes() const;
   Index factor_bytes() const;
-  /// The scratch memory of a product with this many columns.
-  Index scratch_bytes(Index columns) const;
+  Index kept_bytes() const override { return order_bytes() + StoredBlock<T>::kept_bytes(); }
 
-  /// Y ← α op(A) X + β Y. Takes scratch memory of the grid. Throws InputError on this rank alone if its disk
-  /// fails; then Y is meaningless.
+  void reserve(ProductKind, Index) override { backend_->template kernels<T>().reserve_narrow_gemm(); }
+  Index scratch_bytes(Index columns) const override;
+  /// Throws InputError if the disk fails.
   void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
-                MatrixView<T> Y) const;
+                MatrixView<T> Y) override;
 
  private:
   /// A matrix that begins there in its part.
@@ -122,15 +131,7 @@ class CompressedBlock final : public SeriesBlock {
   Index elements_ = 0;  // of all factors and dense tiles
   LinePlan plan_;
   std::vector<std::vector<Range>> pieces_;
-  std::array<Index, 2> passes_{};  // forward, adjoint
-  std::shared_ptr<StoredParts> parts_;
+  Real<T> factor_ = 1;
 };
-
-/// The parts of one block. on_disk: of the StreamOptions, scratch and memory; null: all stays in memory of
-/// the backend. Throws OutOfMemory and OutputError on this rank alone, and what fetch throws.
-template <Scalar T>
-std::shared_ptr<StoredParts> store_alone(const std::shared_ptr<Backend>& backend, CompressedBlock<T>& block,
-                                         TiledBlock tiles, const FetchFactors& fetch = {},
-                                         const StreamOptions* on_disk = nullptr);
 
 }  // namespace gridlops

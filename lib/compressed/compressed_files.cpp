@@ -267,12 +267,12 @@ class TileReader {
   std::vector<std::byte> all_, some_;
 };
 
-/// The block of a rank, of these lines. on_disk: as for store_alone(); then no more than a line is ever in
+/// The block of a rank, of these lines. on_disk: as for make_block(); then no more than a line is ever in
 /// memory besides what is to be there.
 template <Scalar T>
-MadeBlock<T> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> reader,
-                        const TileTables& tables, KeptLines rows, KeptLines cols,
-                        const StreamOptions* on_disk) {
+std::shared_ptr<CompressedBlock<T>> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> reader,
+                                               const TileTables& tables, KeptLines rows, KeptLines cols,
+                                               const StreamOptions* on_disk) {
   TiledBlock block;
   for (std::size_t i = 0; i < rows.lines.size(); ++i) {
     for (std::size_t j = 0; j < cols.lines.size(); ++j) {

@@ -12,24 +12,24 @@ namespace gridlops {
 /// Throws UsageError if these options, or the grid, allow no compressed matrix on disks.
 void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options);
 
-/// A rank's block, and where its factors are. A block on its own knows what memory they take.
+/// A block on its own with the factors of these tiles, or with those that fetch() brings. on_disk: scratch
+/// and memory; null: all stays in memory of the backend. Throws OutOfMemory and OutputError on this rank
+/// alone, and what fetch throws.
 template <Scalar T>
-struct MadeBlock {
-  std::shared_ptr<CompressedBlock<T>> block{};
-  std::shared_ptr<StoredParts> parts{};  ///< null: of a series, which has them
-};
-/// Stores the factors of a block on its own, as store_alone() does, with its errors.
+std::shared_ptr<CompressedBlock<T>> make_block(const std::shared_ptr<Backend>& backend, TiledBlock tiles,
+                                               const FetchFactors& fetch = {},
+                                               const StreamOptions* on_disk = nullptr);
+
 template <Scalar T>
-MadeBlock<T> make_block(const std::shared_ptr<Backend>& backend, TiledBlock tiles,
-                        const FetchFactors& fetch = {}, const StreamOptions* on_disk = nullptr);
+using MakeBlock = std::function<std::shared_ptr<CompressedBlock<T>>()>;
 
 /// The operator of the blocks that all ranks make (collective over the grid); make() may throw on one rank
 /// alone. Ã is a power of two times what they are. `layout`: of a matrix in dense blocks. Completes the
 /// report by the bytes. may_fail: whether products may, on one rank alone. Throws on all ranks.
 template <Scalar T>
 CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
-                                       const std::function<MadeBlock<T>()>& make, int power,
-                                       CompressionReport report, bool may_fail = false);
+                                       const MakeBlock<T>& make, int power, CompressionReport report,
+                                       bool may_fail = false);
 
 /// What idle ranks have of it.
 template <Scalar T>

@@ -9,7 +9,6 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "base/square_sum.hpp"
-#include "comm/failure/failure.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/mpi.hpp"
 
@@ -31,10 +30,7 @@ double norm_of_block(MatrixView<const T> block) {
 template <Scalar T>
 class BlockInParts<T>::Tiles {
  public:
-  Tiles(const BlockInParts& A, Op op)
-      : A_(A),
-        pass_(require_started(A.parts_), A.passes_[op == Op::none ? 0 : 1]),
-        held_(at(A.slabs_.count())) {}
+  Tiles(const BlockInParts& A, Op op) : A_(A), pass_(A.pass(op)), held_(at(A.slabs_.count())) {}
 
   Index cols() const { return A_.order_.cols(); }
   Index strips() const { return A_.order_.strips(); }
@@ -144,34 +140,26 @@ void BlockInParts<T>::store_tiles(MatrixView<const T> part, Range strips, Range 
 }
 
 template <Scalar T>
-void BlockInParts<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const {
+void BlockInParts<T>::multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta,
+                               MatrixView<T> Y) {
   const TraceRegion region("local product");
   trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
-  FailureScope failures;
-  failures.run(
-      [&] { multiply_tiles(Tiles(*this, op), order_.kernels(), op, alpha, X, beta, Y, column_stable_); });
+  multiply_tiles(Tiles(*this, op), order_.kernels(), op, alpha, X, beta, Y, column_stable_);
 }
 
 template <Scalar T>
-void BlockInParts<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> data, MatrixView<T> Q,
-                                    MatrixView<T> W, const Completion& completed) const {
+void BlockInParts<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, MatrixView<const T> data,
+                                    MatrixView<T> Q, MatrixView<T> W, const Completion& completed) {
   const TraceRegion region("local product");
   trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
-  FailureScope failures;
-  Index complete = 0;
-  const auto note = [&](Index computed) { return complete = completed ? completed(computed) : computed; };
   if (slabs_.count() == 0) {
     const Kernels<T>& kernels = backend_->template kernels<T>();
     kernels.fill(T(0), Q);
     kernels.fill(T(0), W);
   } else {
-    failures.run([&] {
-      one_pass_in_parts(Tiles(*this, Op::none), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
-                        W.col_block({P.cols, P.cols}), Completion(note));
-    });
+    one_pass_in_parts(Tiles(*this, Op::none), order_, column_stable_, P, data, Q, W.col_block({0, P.cols}),
+                      W.col_block({P.cols, P.cols}), completed);
   }
-  // The other ranks wait for this one in the sum for Q, also after a failure, and where A is empty.
-  while (complete < Q.rows) note(Q.rows);
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class BlockInParts<T>;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,10 +17,13 @@ namespace gridlops {
 /// A rank's block of a dense matrix in tiles: how they are cut into slabs, its parts, and the products with
 /// them. A product uses each slab once.
 template <Scalar T>
-class BlockInParts final : public SeriesBlock {
+class BlockInParts final : public StoredBlock<T> {
   using R = Real<T>;
 
  public:
+  using typename SeriesBlock::BeginWait;
+  using typename SeriesBlock::WritePart;
+
   /// What is to be stored. Its elements are read once, some rows at a time, or columns.
   class Source {
    public:
@@ -32,40 +34,34 @@ class BlockInParts final : public SeriesBlock {
   };
 
   /// memory, strips_asked, in_place: as for Slabs.
-  BlockInParts(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols, bool column_stable,
-               Index memory, Index strips_asked = 0, bool in_place = false)
+  BlockInParts(std::shared_ptr<Backend> backend, Index rows, Index cols, bool column_stable, Index memory,
+               Index strips_asked = 0, bool in_place = false)
       : backend_(std::move(backend)),
-        layout_(std::move(layout)),
         order_(rows, cols, *kernel_choice().set),
         slabs_(order_, memory, strips_asked, in_place),
         column_stable_(column_stable) {}
 
+  ~BlockInParts() override { this->stop(); }
+
   const TileOrder<T>& tiles() const { return order_; }
   const Slabs& slabs() const { return slabs_; }
-  const Layout& layout() const { return layout_; }
-  /// Its products read A once, as those of packed blocks do.
-  static constexpr bool is_packed() { return true; }
 
   const PartPlan& parts() const override { return slabs_.parts; }
   Index parts_together() const override { return slabs_.together; }
   std::vector<Index> order(Op op, Index first) const override;
   void for_each_piece(Index part, const StoredParts::UsePiece& use) const override;
-  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) override {
-    parts_ = std::move(parts);
-    passes_ = {forward, adjoint};
-  }
 
   /// Hands the tiles to write(), and returns ‖block‖_F. Throws what they throw.
   double store(Source& source, const WritePart& write, const BeginWait& begin_wait) const;
   /// ‖part‖_F.
   double norm_of_part(Index part, const std::byte* memory) const;
 
-  /// Y ← α op(A) X + β Y. If the disk fails, Y is meaningless, and the FailureScope of the caller keeps an
-  /// InputError.
-  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;
-  /// As MatrixBlock::multiply_once(), with the same failures.
-  void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
-                     const Completion& completed) const;
+  /// These throw InputError if the disk fails.
+  void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
+                MatrixView<T> Y) override;
+  void multiply_once(const ProcessGrid& grid, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                     MatrixView<T> W, const Completion& completed) override;
+  Index workspace_bytes(Index columns) const override;
 
  private:
   class Tiles;
@@ -79,12 +75,9 @@ class BlockInParts final : public SeriesBlock {
   }
 
   std::shared_ptr<Backend> backend_;
-  Layout layout_;
   TileOrder<T> order_;
   Slabs slabs_;
   bool column_stable_;
-  std::array<Index, 2> passes_{};  // forward, adjoint
-  std::shared_ptr<StoredParts> parts_;
 };
 
 /// The block of this rank in memory.
@@ -105,6 +98,11 @@ Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns) {
   constexpr Index strips_at_once = 16;
   const Index in_slots = threads_per_rank() * std::min(order.strips(), strips_at_once) * order.height();
   return 3 * (order.padded_cols() + in_slots) * columns * Index{sizeof(T)};
+}
+
+template <Scalar T>
+Index BlockInParts<T>::workspace_bytes(Index columns) const {
+  return streamed_workspace_bytes(order_, columns);
 }
 
 }  // namespace gridlops

@@ -21,10 +21,10 @@ bool have_one_order(const std::vector<SeriesBlock*>& blocks) {
 
 }  // namespace
 
-StoredParts& require_started(const std::shared_ptr<StoredParts>& parts) {
-  require<UsageError>(parts != nullptr,
+StoredParts::Pass SeriesBlock::pass(Op op) const {
+  require<UsageError>(parts_ != nullptr,
                       "this matrix of a series does not work now: call start() with its number before");
-  return *parts;
+  return {*parts_, passes_[op == Op::none ? 0 : 1]};
 }
 
 std::shared_ptr<StoredParts> take_parts(const std::shared_ptr<Backend>& backend, PartPlan plan,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 
 #include "gridlops/local/backend.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
+#include "ops/matrix/local_block.hpp"
 #include "streamed/part_plan.hpp"
 #include "streamed/stored_parts.hpp"
 #include "streamed/tile_file.hpp"
@@ -36,11 +38,34 @@ class SeriesBlock {
   /// Calls use(begin, bytes) for the pieces in which a part is written.
   virtual void for_each_piece(Index part, const StoredParts::UsePiece& use) const = 0;
   /// From now on products take what was written from there, in these two passes. Null: from nowhere.
-  virtual void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) = 0;
+  void use(std::shared_ptr<StoredParts> parts, Index forward, Index adjoint) {
+    parts_ = std::move(parts);
+    passes_ = {forward, adjoint};
+  }
+  /// Says that no other block has these parts, so that they are among what this one keeps and reads.
+  void own(std::shared_ptr<StoredParts> parts) { own_parts_ = std::move(parts); }
+
+ protected:
+  /// Lets go of its parts, whose threads ask this block for pieces. Call it in the destructor.
+  void stop() { parts_ = own_parts_ = nullptr; }
+  /// The pass of a product. Throws UsageError, on this rank alone, if the block takes its parts from nowhere.
+  StoredParts::Pass pass(Op op) const;
+  /// Null if others may have the parts.
+  const StoredParts* own_parts() const { return own_parts_.get(); }
+
+ private:
+  std::shared_ptr<StoredParts> parts_, own_parts_;
+  std::array<Index, 2> passes_{};  // forward, adjoint
 };
 
-/// Throws UsageError, on this rank alone, if these are the parts of a block that products take from nowhere.
-StoredParts& require_started(const std::shared_ptr<StoredParts>& parts);
+/// Such a block with its products.
+template <Scalar T>
+class StoredBlock : public LocalBlock<T>, public SeriesBlock {
+ public:
+  Index kept_bytes() const override { return own_parts() ? own_parts()->plan().bytes_in_memory() : 0; }
+  Index bytes_read() const final { return own_parts() ? own_parts()->bytes_read() : 0; }
+  double seconds_waited() const final { return own_parts() ? own_parts()->seconds_waited() : 0; }
+};
 
 /// Takes memory for the parts of these blocks, one block after the other as the plan has them, which are used
 /// by products with each block, then by those with each adjoint, and so on. The blocks must outlive it.

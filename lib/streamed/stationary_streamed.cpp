@@ -5,82 +5,38 @@
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
-#include "comm/failure/failure.hpp"
 #include "comm/norm_of_ranks.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "ops/matrix/algorithms.hpp"
+#include "ops/matrix/stationary_operator.hpp"
 
 namespace gridlops {
 
 namespace {
 
 template <Scalar T>
-class StationaryStreamed final : public StreamedMatrix<T> {
+class StationaryStreamed final : public StationaryOperator<T, StreamedMatrix<T>> {
  public:
-  StationaryStreamed(const ConstDistMatrix<T>& shape, MadeStreamed<T> made, double norm,
-                     std::shared_ptr<StreamedProducts<T>> products, bool first_of_products)
-      : StreamedMatrix<T>(range_nested(shape), domain_nested(shape)),
-        made_(std::move(made)),
-        norm_(norm),
-        products_(std::move(products)),
-        first_of_products_(first_of_products) {}
+  StationaryStreamed(const ConstDistMatrix<T>& shape, const MadeStreamed<T>& made, double norm,
+                     std::shared_ptr<StationaryProducts<T>> products)
+      : StationaryOperator<T, StreamedMatrix<T>>(shape, made.block, facts_of(shape), std::move(products)),
+        norm_(norm) {}
 
   double frobenius_norm() const override { return norm_; }
-  Index bytes_read() const override { return made_.parts ? made_.parts->bytes_read() : 0; }
-  double seconds_waited() const override { return made_.parts ? made_.parts->seconds_waited() : 0; }
-  bool has_one_pass() const override { return true; }
+  Index bytes_read() const override { return this->block() == nullptr ? 0 : this->block()->bytes_read(); }
+  double seconds_waited() const override {
+    return this->block() == nullptr ? 0 : this->block()->seconds_waited();
+  }
 
  private:
-  bool runs_callers_code() const override { return false; }
-
-  void do_connect(Op) const override { products_->each->connect(); }
-  void do_reserve(Op op, const Partition& columns) const override {
-    products_->each->reserve(op, block_of_models(*this), block_of_data(*this),
-                             this->domain().local_columns(columns));
-  }
-  void do_reserve_normal_product(const Partition& columns) const override {
-    products_->once.reserve(block_of_models(*this), block_of_data(*this),
-                            this->domain().local_columns(columns));
-  }
-  Index do_kept_bytes(const Partition& columns) const override {
-    const Index parts = made_.parts ? made_.parts->plan().bytes_in_memory() : 0;
-    if (!first_of_products_) return parts;
-    const ProcessGrid& grid = *this->domain().grid;
-    return parts + streamed_workspace_bytes<T>(made_.block->tiles(), columns.total()) +
-           product_workspace_bytes(Algorithm::stationary_a,
-                                   {this->rows(), this->cols(), columns.total(), scalar_type_of<T>},
-                                   grid.shape(), grid.my_row(), grid.my_col(), true);
+  static BlockFacts facts_of(const ConstDistMatrix<T>& shape) {
+    BlockFacts facts = BlockFacts::of_one_pass(shape.layout().cols.partition.largest(), Index{sizeof(T)});
+    facts.may_fail_alone = true;
+    return facts;
   }
 
-  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    multiply(Op::none, alpha, X, beta, Y);
-  }
-  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    multiply(Op::adjoint, alpha, Y, beta, X);
-  }
-  void multiply(Op op, T alpha, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
-    FailureScope failures;
-    failures.note_lone_failures();
-    products_->each->multiply(op, block_of_models(*this), block_of_data(*this), in.local(), beta, out.local(),
-                              [&](MatrixView<const T> X, T beta_of_block, MatrixView<T> Y) {
-                                made_.block->multiply(op, alpha, X, beta_of_block, Y);
-                              });
-  }
-  void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
-                         DistMatrix<T>& U, DistMatrix<T>& V) const override {
-    FailureScope failures;
-    failures.note_lone_failures();
-    products_->once.run(*made_.block, block_of_models(*this), block_of_data(*this), P.local(), R.local(),
-                        Q.local(), U.local(), V.local());
-  }
-
-  MadeStreamed<T> made_;
   double norm_;
-  std::shared_ptr<StreamedProducts<T>> products_;
-  bool first_of_products_;
 };
 
 }  // namespace
@@ -105,18 +61,17 @@ void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatri
 }
 
 template <Scalar T>
-StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, MadeStreamed<T> made,
-                                   std::shared_ptr<StreamedProducts<T>> products, bool first_of_products) {
+StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, const MadeStreamed<T>& made,
+                                   std::shared_ptr<StationaryProducts<T>> products) {
   const ProcessGrid& grid = *shape.grid();
   const double norm = grid.is_member() ? norm_of_ranks(grid.comm(), made.norm) : 0;
-  return std::make_shared<StationaryStreamed<T>>(shape, std::move(made), norm, std::move(products),
-                                                 first_of_products);
+  return std::make_shared<StationaryStreamed<T>>(shape, made, norm, std::move(products));
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                         \
   template void check_matrix(const char*, Agreement&, const ConstDistMatrix<T>&, const StreamOptions&); \
-  template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, MadeStreamed<T>,               \
-                                              std::shared_ptr<StreamedProducts<T>>, bool);
+  template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, const MadeStreamed<T>&,        \
+                                              std::shared_ptr<StationaryProducts<T>>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

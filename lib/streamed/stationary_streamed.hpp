@@ -5,8 +5,7 @@
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
-#include "ops/matrix/normal_product.hpp"
-#include "ops/matrix/stationary_product.hpp"
+#include "ops/matrix/stationary_products.hpp"
 #include "streamed/block_in_parts.hpp"
 
 namespace gridlops {
@@ -18,39 +17,21 @@ template <Scalar T>
 void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatrix<T>& A,
                   const StreamOptions& options);
 
-/// What matrices on one grid share that are multiplied one after the other: the exchanges of products, and
-/// their memory.
-template <Scalar T>
-class StreamedProducts {
- public:
-  StreamedProducts(const std::shared_ptr<const ProcessGrid>& on, bool column_stable)
-      : grid(on), once(grid->backend(), order_of(column_stable)) {
-    if (grid->is_member()) each = std::make_unique<StationaryProduct<T>>(*grid, order_of(column_stable));
-  }
-
-  const std::shared_ptr<const ProcessGrid> grid;
-  NormalProduct<T> once;
-  std::unique_ptr<StationaryProduct<T>> each{};  ///< null on idle ranks
-
- private:
-  static ReductionOrder order_of(bool column_stable) {
-    return column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
-  }
-};
-
-/// A rank's block, and where its parts are.
+/// A rank's block.
 template <Scalar T>
 struct MadeStreamed {
   std::shared_ptr<BlockInParts<T>> block{};  ///< null on idle ranks
-  std::shared_ptr<StoredParts> parts{};      ///< null: of a series, which has them
   double norm = 0;                           ///< ‖block‖_F
 };
 
+inline ReductionOrder reduction_order(const StreamOptions& options) {
+  return options.column_stable ? ReductionOrder::by_rank : ReductionOrder::any;
+}
+
 /// The operator of the blocks of all ranks (collective over the grid). `shape` has the layout of their
-/// matrix. first_of_products: its kept_bytes() include what the products take.
+/// matrix.
 template <Scalar T>
-StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, MadeStreamed<T> made,
-                                   std::shared_ptr<StreamedProducts<T>> products,
-                                   bool first_of_products = true);
+StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, const MadeStreamed<T>& made,
+                                   std::shared_ptr<StationaryProducts<T>> products);
 
 }  // namespace gridlops

@@ -16,12 +16,12 @@
 namespace gridlops {
 
 template <Scalar T>
-StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
+StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Index rows, Index cols,
                                 const StreamOptions& options, const std::string& of)
     : backend_(std::move(backend)), kept_(of.empty() ? "" : options.tiles) {
   const auto cut = [&](Index strips_asked) {
-    return std::make_shared<BlockInParts<T>>(backend_, layout, rows, cols, options.column_stable,
-                                             options.memory, strips_asked, options.in_place);
+    return std::make_shared<BlockInParts<T>>(backend_, rows, cols, options.column_stable, options.memory,
+                                             strips_asked, options.in_place);
   };
   const auto chosen = cut(0);
   const TileOrder<T>& tiles = chosen->tiles();
@@ -39,6 +39,7 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Layout layout,
   }
   block_ = chosen;
   parts_ = take_parts(backend_, block_->parts(), {block_.get()});
+  block_->own(parts_);
   const Index bytes = parts_->bytes_in_file(stays());
   if (block_->parts().count() == 0) start();
   if (bytes == 0 || options.in_place) return;
@@ -63,6 +64,7 @@ bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
   block_ = as_kept;
   norm_ = record->norm;
   parts_ = take_parts(backend_, slabs.parts, {block_.get()});
+  block_->own(parts_);
   parts_->put_in(std::make_shared<TileFile>(*std::move(file)), true);
   parts_->set_hashes(record->hashes);
   parts_->read_residents();

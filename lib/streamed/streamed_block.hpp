@@ -17,8 +17,8 @@ class StreamedBlock {
 
   /// Takes memory, and room on the disk. `of`: what the block is made of, for tiles that stay. Throws
   /// OutOfMemory and OutputError on this rank alone.
-  StreamedBlock(std::shared_ptr<Backend> backend, Layout layout, Index rows, Index cols,
-                const StreamOptions& options, const std::string& of = {});
+  StreamedBlock(std::shared_ptr<Backend> backend, Index rows, Index cols, const StreamOptions& options,
+                const std::string& of = {});
   /// Whether its tiles had stayed.
   bool is_stored() const { return is_stored_; }
   /// Stores the block. Throws, on this rank alone, also what the source throws.
@@ -29,9 +29,8 @@ class StreamedBlock {
 
   /// ‖block‖_F.
   double norm() const { return norm_; }
-  /// The products, and where they take the tiles from.
+  /// The products.
   const std::shared_ptr<BlockInParts<T>>& block() const { return block_; }
-  const std::shared_ptr<StoredParts>& parts() const { return parts_; }
 
  private:
   bool stays() const { return !kept_.empty(); }

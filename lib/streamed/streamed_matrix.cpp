@@ -64,8 +64,7 @@ template <Scalar T, class Fill>
 StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                StreamOptions options, const std::string& of, Fill&& fill) {
   const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
-  const auto products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
-  if (!grid->is_member()) return make_streamed<T>(shape, {}, products);
+  if (!grid->is_member()) return make_streamed<T>(shape, {}, nullptr);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
   const std::string folder = options.tiles;
   std::string of_block;
@@ -77,12 +76,12 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
   auto block = attempt(grid->comm(), [&] {
     if (!of.empty())
       claim_folder(folder, "tiles", [](const std::string& name) { return name.starts_with("row-"); });
-    auto made =
-        std::make_unique<StreamedBlock<T>>(grid->backend(), layout, rows.size, cols.size, options, of_block);
+    auto made = std::make_unique<StreamedBlock<T>>(grid->backend(), rows.size, cols.size, options, of_block);
     if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);
     return made;
   });
-  return make_streamed<T>(shape, {block->block(), block->parts(), block->norm()}, products);
+  return make_streamed<T>(shape, {block->block(), block->norm()},
+                          own_products<T>(*grid, reduction_order(options)));
 }
 
 }  // namespace

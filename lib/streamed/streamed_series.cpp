@@ -16,7 +16,6 @@ template <Scalar T>
 struct StreamedSeries<T>::Kept {
   explicit Kept(const StreamOptions& on_disk) : blocks(on_disk) {}
   SeriesBlocks blocks;
-  std::shared_ptr<StreamedProducts<T>> products{};  // of the last dense matrix
 };
 
 template <Scalar T>
@@ -38,16 +37,12 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   const StreamOptions& options = blocks().options();
   agree(grid, "StreamedSeries::add",
         [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
-  std::shared_ptr<StreamedProducts<T>>& products = kept_->products;
-  if (products == nullptr || products->grid != grid)
-    products = std::make_shared<StreamedProducts<T>>(grid, options.column_stable);
-  const bool is_first = products.use_count() == 1;
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
-  if (!grid->is_member()) return make_streamed<T>(shape, {}, products, is_first);
+  if (!grid->is_member()) return make_streamed<T>(shape, {}, nullptr);
   const auto store = [&] {
-    MadeStreamed<T> made{.block = std::make_shared<BlockInParts<T>>(grid->backend(), A.layout(),
-                                                                    A.local().rows, A.local().cols,
-                                                                    options.column_stable, options.memory)};
+    MadeStreamed<T> made{.block = std::make_shared<BlockInParts<T>>(grid->backend(), A.local().rows,
+                                                                    A.local().cols, options.column_stable,
+                                                                    options.memory)};
     MemorySource<T> source(A);
     blocks().append(grid->backend(), made.block,
                     [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& wait) {
@@ -55,8 +50,10 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
                     });
     return made;
   };
-  return blocks().all_or_none(
-      [&] { return make_streamed<T>(shape, attempt(grid->comm(), store), products, is_first); });
+  return blocks().all_or_none([&] {
+    return make_streamed<T>(shape, attempt(grid->comm(), store),
+                            shared_products<T>(*grid, reduction_order(options)));
+  });
 }
 
 template <Scalar T>

@@ -7,6 +7,7 @@
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/kept_bytes.hpp"
 #include "gridlops/ops/space.hpp"
 
 namespace gridlops {
@@ -74,10 +75,12 @@ class GRIDLOPS_EXPORT LinearOperator {
 
   /// The bytes that the operator keeps on this rank once it has multiplied so many columns, with those of the
   /// operators that it is made of: matrices, tables, the results of functions given to local_operator(), and
-  /// for products of matrices what product_workspace_bytes() says. They are known before they are taken. An
-  /// operator that occurs twice counts twice. What Fourier transforms keep does not count, nor do operators
+  /// for products of matrices what product_workspace_bytes() says. They are known before they are taken. What
+  /// occurs twice, or is shared, counts once. What Fourier transforms keep does not count, nor do operators
   /// of callers' classes.
   Index kept_bytes(const Partition& columns) const;
+  /// Adds them to what other operators keep, with which this one may share memory.
+  void add_kept_bytes(KeptBytes& kept, const Partition& columns) const;
 
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have
   /// the same column partition. The message begins with `caller`, if given.
@@ -117,8 +120,8 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// What scratch_bytes() returns for an operator of the library. A normal product is asked for only if
   /// has_one_pass().
   virtual Index do_scratch_bytes(ProductKind, const Partition& /*columns*/) const { return 0; }
-  /// What kept_bytes() returns.
-  virtual Index do_kept_bytes(const Partition& /*columns*/) const { return 0; }
+  /// What add_kept_bytes() adds.
+  virtual void do_add_kept_bytes(KeptBytes& /*kept*/, const Partition& /*columns*/) const {}
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;
 

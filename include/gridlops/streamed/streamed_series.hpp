@@ -25,9 +25,8 @@ class GRIDLOPS_EXPORT StreamedSeries {
 
   /// Writes A to the disk, as stream_matrix() does, with the same errors (collective over its grid). The
   /// matrix works while start() has it, and the series is there; else its products throw UsageError. Its
-  /// kept_bytes() are without A, and its bytes_read() 0: the series has those of all. Dense matrices that
-  /// follow each other on one grid take the memory of products together. It is among the kept_bytes() of the
-  /// first, for the shape of that one, so begin with the largest. Ends what start() began.
+  /// kept_bytes() are without A, and its bytes_read() 0: the series has those of all. Matrices on one grid
+  /// share the memory of products (LinearOperator::add_kept_bytes()). Ends what start() began.
   StreamedMatrixPtr<T> add(const ConstDistMatrix<T>& A);
 
   /// Until the next call the matrices with these numbers work, and this rank keeps `memory` bytes of them in

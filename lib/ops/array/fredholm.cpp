@@ -50,8 +50,8 @@ class Fredholm final : public LibraryOperator<T> {
   void do_reserve(Op, const Partition&) const override {
     if (packs_) pack();
   }
-  Index do_kept_bytes(const Partition&) const override {
-    return G_.is_callers() ? 0 : G_.local().size() * Index{sizeof(T)};
+  void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
+    if (!G_.is_callers()) kept.add(this, G_.local().size() * Index{sizeof(T)});
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_part(1, X.local().cols,

@@ -100,12 +100,13 @@ class Kirchhoff final : public LibraryOperator<T> {
            ScratchStack::bytes_of<std::byte>(scratch_size(this->range().local_columns(columns)));
   }
   /// The tables, and a column of one in either precision; numbers and places of points and traces.
-  Index do_kept_bytes(const Partition& columns) const override {
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
     if (tables_.length == 0) count_ends();
     const Index ends = sources_.count() + receivers_.count();
-    return block_ * (ends * tables_.layers() * Index{sizeof(R)} + Index{sizeof(double) + sizeof(R)}) +
-           points_here_ * Index{sizeof(Index)} + tables_.traces * Index{sizeof(TraceColumns)} +
-           tables_.wavelets * tables_.length * Index{sizeof(R)} + traces_->kept_bytes(columns);
+    kept.add(this, block_ * (ends * tables_.layers() * Index{sizeof(R)} + Index{sizeof(double) + sizeof(R)}) +
+                       points_here_ * Index{sizeof(Index)} + tables_.traces * Index{sizeof(TraceColumns)} +
+                       tables_.wavelets * tables_.length * Index{sizeof(R)});
+    traces_->add_kept_bytes(kept, columns);
   }
   Index scratch_size(Index columns) const {
     if (columns == 0) return 0;

@@ -167,8 +167,8 @@ class LineOperator final : public LibraryOperator<T> {
     return ScratchStack::bytes_of<T>((kind == ProductKind::forward ? forward_ : adjoint_)
                                          .memory_size(this->domain().local_columns(columns)));
   }
-  Index do_kept_bytes(const Partition&) const override {
-    return forward_.kept_bytes() + adjoint_.kept_bytes();
+  void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
+    kept.add(this, forward_.kept_bytes() + adjoint_.kept_bytes());
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(forward_, alpha, X, beta, Y);

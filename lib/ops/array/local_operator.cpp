@@ -73,9 +73,9 @@ class LocalOperator final : public Base {
   Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     return ScratchStack::bytes_of<T>(memory_size(kind == ProductKind::forward, columns));
   }
-  Index do_kept_bytes(const Partition& columns) const override {
-    return has_scratch ? 0
-                       : std::max(memory_size(true, columns), memory_size(false, columns)) * Index{sizeof(T)};
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    if (!has_scratch)
+      kept.add(this, std::max(memory_size(true, columns), memory_size(false, columns)) * Index{sizeof(T)});
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(forward_, this->domain(), alpha, X, beta, this->range(), Y);

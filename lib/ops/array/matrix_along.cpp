@@ -41,7 +41,9 @@ class MatrixAlong final : public LibraryOperator<T> {
   void do_reserve(Op, const Partition&) const override {
     if (stored_.size() == 0) stored_ = uploaded<T>(this->domain().grid->backend(), elements_);
   }
-  Index do_kept_bytes(const Partition&) const override { return m_ * n_ * Index{sizeof(T)}; }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
+    kept.add(this, m_ * n_ * Index{sizeof(T)});
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(Op::none, alpha, X.local(), n_, beta, Y.local(), m_);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 
 namespace gridlops {
@@ -42,6 +43,14 @@ Space domain_nested(const ConstDistMatrix<T>& A) {
   return {A.grid(),
           {Axis::all_transposed, Partition::nested(A.layout().cols.partition, A.grid()->rows())},
           Axis::uncut};
+}
+
+/// The bytes that products with this many columns take on this rank, beside their matrix.
+template <Scalar T>
+Index workspace_bytes(Algorithm algorithm, const LinearOperator<T>& A, Index columns, Index panel = 0) {
+  const ProcessGrid& grid = *A.domain().grid;
+  return product_workspace_bytes(algorithm, {A.rows(), A.cols(), columns, scalar_type_of<T>}, grid.shape(),
+                                 grid.my_row(), grid.my_col(), A.has_one_pass(), panel);
 }
 
 /// The order in which sums over ranks are computed: fixed, if columns must be stable.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+#include <utility>
+
 #include "base/instantiate.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "ops/matrix/matrix_block.hpp"
@@ -10,42 +13,47 @@ namespace {
 /// Every rank of grid column q has block row q of A, and every rank of grid row p has block column p of X.
 /// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p.
 template <Scalar T>
-class BlockMult final : public StationaryMatrix<T> {
+class BlockMult final : public MatrixOperator<T> {
  public:
-  BlockMult(DistMatrix<T> A, const MatrixMultOptions& options)
-      : StationaryMatrix<T>(Algorithm::block, {A.grid(), A.layout().rows, Axis::grid_rows},
-                            {A.grid(), A.layout().cols, Axis::grid_rows}, std::move(A), options),
-        order_(reduction_order(options)) {}
+  BlockMult(const std::shared_ptr<MatrixBlock<T>>& A, ReductionOrder order)
+      : MatrixOperator<T>({A->matrix().grid(), A->matrix().layout().rows, Axis::grid_rows},
+                          {A->matrix().grid(), A->matrix().layout().cols, Axis::grid_rows}, A),
+        A_(*A),
+        order_(order) {}
 
  private:
-  using StationaryMatrix<T>::A_;
-
   void do_reserve(Op op, const Partition& columns) const override {
-    A_.reserve(op);
-    const ProcessGrid& grid = A_.grid();
+    const Index cols = this->domain().local_columns(columns);
+    A_.reserve(op == Op::none ? ProductKind::forward : ProductKind::adjoint, cols);
+    const ProcessGrid& grid = *this->domain().grid;
     if (op == Op::none || grid.row_comm().size() == 1) return;
-    const Index size = this->domain().local_rows() * this->domain().local_columns(columns);
+    const Index size = this->domain().local_rows() * cols;
     sum_.reserve(grid.backend(), size);
     grid.row_comm().reserve(CommOperation::all_reduce, {&size, 1}, sizeof(T), order_);
   }
 
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    kept.add(&A_, A_.kept_bytes());
+    kept.add(this, workspace_bytes(Algorithm::block, *this, columns.total()));
+  }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    A_.multiply(Op::none, alpha, X.local(), beta, Y.local());
+    A_.multiply(*this->domain().grid, Op::none, alpha, X.local(), beta, Y.local());
   }
 
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    const ProcessGrid& grid = A_.grid();
+    const ProcessGrid& grid = *this->domain().grid;
     const MatrixView<T> X_local = X.local();
     if (grid.row_comm().size() == 1) {
-      A_.multiply(Op::adjoint, alpha, Y.local(), beta, X_local);
+      A_.multiply(grid, Op::adjoint, alpha, Y.local(), beta, X_local);
       return;
     }
     const MatrixView<T> sum = sum_.matrix(X_local.rows, X_local.cols);
-    A_.multiply(Op::adjoint, alpha, Y.local(), T(0), sum);
+    A_.multiply(grid, Op::adjoint, alpha, Y.local(), T(0), sum);
     grid.row_comm().all_reduce({sum.data, sum.size()}, ReduceOp::sum, order_);
     grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
   }
 
+  LocalBlock<T>& A_;
   ReductionOrder order_;
   mutable Buffer<T> sum_;
 };
@@ -54,7 +62,8 @@ class BlockMult final : public StationaryMatrix<T> {
 
 template <Scalar T>
 OperatorPtr<T> make_block_mult(DistMatrix<T> A, const MatrixMultOptions& options) {
-  return std::make_shared<BlockMult<T>>(std::move(A), options);
+  return std::make_shared<BlockMult<T>>(std::make_shared<MatrixBlock<T>>(std::move(A), options),
+                                        reduction_order(options));
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \

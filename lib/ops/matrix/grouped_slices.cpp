@@ -16,8 +16,8 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/slice_groups.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/normal_product.hpp"
-#include "ops/matrix/stationary_product.hpp"
+#include "ops/matrix/matrix_block.hpp"
+#include "ops/matrix/stationary_products.hpp"
 #include "ops/operator/array_products.hpp"
 
 namespace gridlops {
@@ -31,16 +31,17 @@ class GroupedSlices final : public LibraryOperator<T> {
       : LibraryOperator<T>(groups.data().space, groups.models().space),
         own_grid_(groups.own_grid()),
         is_packed_(stays_packed(options, *own_grid_->backend())),
-        normal_product_(own_grid_->backend(), reduction_order(options)) {
+        products_(own_products<T>(*own_grid_, reduction_order(options))) {
     if (!own_grid_->is_member()) return;
-    product_ = std::make_unique<StationaryProduct<T>>(*own_grid_, reduction_order(options));
     Range models, data;
     for (DistMatrix<T>& matrix : A) {
       const Space model_space = domain_nested(matrix), data_space = range_nested(matrix);
       models = {models.end(), model_space.local_rows()};
       data = {data.end(), data_space.local_rows()};
-      slices_.push_back({MatrixBlock<T>(std::move(matrix), options), model_space.rows.partition,
-                         data_space.rows.partition, models, data});
+      auto block = std::make_unique<MatrixBlock<T>>(std::move(matrix), options);
+      const BlockFacts facts = block->facts();
+      slices_.push_back(
+          {std::move(block), facts, model_space.rows.partition, data_space.rows.partition, models, data});
     }
   }
 
@@ -49,7 +50,8 @@ class GroupedSlices final : public LibraryOperator<T> {
  private:
   /// A matrix, how its models and data are cut over the group, and which rows of this rank's block they are.
   struct Slice {
-    MatrixBlock<T> A;
+    std::unique_ptr<LocalBlock<T>> A;
+    BlockFacts facts;
     Partition model_parts, data_parts;
     Range models, data;
   };
@@ -62,54 +64,54 @@ class GroupedSlices final : public LibraryOperator<T> {
   }
 
   void do_connect(Op) const override {
-    if (product_ != nullptr) product_->connect();
+    if (products_ != nullptr) products_->connect();
   }
   void do_reserve(Op op, const Partition& columns) const override {
-    for (Slice& slice : slices_) {
-      slice.A.reserve(op);
-      product_->reserve(op, models_of(slice), data_of(slice), columns.total());
+    reserve(op == Op::none ? ProductKind::forward : ProductKind::adjoint, columns);
+  }
+  void do_reserve_normal_product(const Partition& columns) const override {
+    reserve(ProductKind::normal, columns);
+  }
+  void reserve(ProductKind kind, const Partition& columns) const {
+    for (const Slice& slice : slices_) {
+      slice.A->reserve(kind, columns.total());
+      products_->reserve(kind, models_of(slice), data_of(slice), columns.total());
     }
   }
-  /// All slices have the same buffers. What these take is exact where slices have one shape.
-  Index do_kept_bytes(const Partition& columns) const override {
-    Index blocks = 0, buffers = 0;
+  /// What products take is exact where slices have one shape.
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    const ProcessGrid& grid = *own_grid_;
     for (const Slice& slice : slices_) {
-      const Index block = slice.A.kept_bytes(Algorithm::stationary_a, 0);
-      blocks += block;
-      buffers = std::max(buffers, slice.A.kept_bytes(Algorithm::stationary_a, columns.total()) - block);
+      kept.add(slice.A.get(), slice.A->kept_bytes());
+      const ProductShape shape{slice.data_parts.total(), slice.model_parts.total(), columns.total(),
+                               scalar_type_of<T>};
+      kept.add(products_.get(), product_workspace_bytes(Algorithm::stationary_a, shape, grid.shape(),
+                                                        grid.my_row(), grid.my_col(), is_packed_));
     }
-    return blocks + buffers;
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
-    for (Slice& slice : slices_)
-      product_->multiply(Op::none, models_of(slice), data_of(slice), X.local().row_block(slice.models), beta,
-                         Y.local().row_block(slice.data), slice.A.product(Op::none, alpha));
+    for (const Slice& slice : slices_)
+      products_->multiply(*slice.A, *own_grid_, Op::none, alpha, models_of(slice), data_of(slice),
+                          X.local().row_block(slice.models), beta, Y.local().row_block(slice.data));
   }
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
-    for (Slice& slice : slices_)
-      product_->multiply(Op::adjoint, models_of(slice), data_of(slice), Y.local().row_block(slice.data), beta,
-                         X.local().row_block(slice.models), slice.A.product(Op::adjoint, alpha));
-  }
-
-  void do_reserve_normal_product(const Partition& columns) const override {
-    for (Slice& slice : slices_) {
-      slice.A.reserve_once(columns.total());
-      normal_product_.reserve(models_of(slice), data_of(slice), columns.total());
-    }
+    for (const Slice& slice : slices_)
+      products_->multiply(*slice.A, *own_grid_, Op::adjoint, alpha, models_of(slice), data_of(slice),
+                          Y.local().row_block(slice.data), beta, X.local().row_block(slice.models));
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
-    for (Slice& slice : slices_)
-      normal_product_.run(slice.A, models_of(slice), data_of(slice), P.local().row_block(slice.models),
-                          R.local().row_block(slice.data), Q.local().row_block(slice.data),
-                          U.local().row_block(slice.models), V.local().row_block(slice.models));
+    for (const Slice& slice : slices_)
+      products_->multiply_once(*slice.A, *own_grid_, slice.facts, models_of(slice), data_of(slice),
+                               P.local().row_block(slice.models), R.local().row_block(slice.data),
+                               Q.local().row_block(slice.data), U.local().row_block(slice.models),
+                               V.local().row_block(slice.models));
   }
 
   std::shared_ptr<const ProcessGrid> own_grid_;
   bool is_packed_;
-  mutable NormalProduct<T> normal_product_;
-  std::unique_ptr<StationaryProduct<T>> product_;  // null on ranks without a group
-  mutable std::vector<Slice> slices_;
+  std::shared_ptr<StationaryProducts<T>> products_;  // null on ranks without a group
+  std::vector<Slice> slices_;
 };
 
 /// Slices that are operators of their own. These may take memory, and fail, on the ranks of one group.
@@ -124,19 +126,8 @@ class GroupedOperators final : public LinearOperator<T> {
   bool has_one_pass() const override { return has_one_pass_; }
 
  private:
-  Index do_kept_bytes(const Partition& columns) const override {
-    Index bytes = 0, shared = 0;
-    for (const OperatorPtr<T>& slice : slices_) {
-      const Index own = slice->kept_bytes(columns);
-      if (dynamic_cast<const SharesProduct*>(slice.get()) == nullptr) {
-        bytes += own;
-      } else {
-        const Index alone = slice->kept_bytes(Partition());
-        bytes += alone;
-        shared = std::max(shared, own - alone);
-      }
-    }
-    return bytes + shared;
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    for (const OperatorPtr<T>& slice : slices_) slice->add_kept_bytes(kept, columns);
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_slice([&](const LinearOperator<T>& A, const Rows& rows) {

@@ -50,22 +50,18 @@ void BlockProduct<T>::multiply(Op op, T alpha, MatrixView<const T> A, MatrixView
 }
 
 template <Scalar T>
-void MatrixBlock<T>::reserve(Op op) {
+void MatrixBlock<T>::reserve(ProductKind kind, Index columns) {
   if (is_packed_) pack();
-  const MatrixView<const T> A = A_.matrix().local();
-  op == Op::none ? product_.reserve(A.cols, A.rows) : product_.reserve(A.rows, A.cols);
-}
-
-template <Scalar T>
-void MatrixBlock<T>::reserve_once(Index cols) {
-  for (const Op op : {Op::none, Op::adjoint}) reserve(op);
-  const MatrixView<const T> A = A_.matrix().local();
-  if (packed_.empty() && !A.empty()) both_.reserve(backend(), A.rows * 2 * cols);
+  const MatrixView<const T> A = matrix().local();
+  if (kind != ProductKind::adjoint) product_.reserve(A.cols, A.rows);
+  if (kind != ProductKind::forward) product_.reserve(A.rows, A.cols);
+  const bool joins = kind == ProductKind::normal && packed_.empty() && !A.empty();
+  if (joins) both_.reserve(backend(), A.rows * 2 * columns);
 }
 
 template <Scalar T>
 void MatrixBlock<T>::pack() {
-  const MatrixView<const T> A = A_.matrix().local();
+  const MatrixView<const T> A = matrix().local();
   if (!packed_.empty() || A.empty() || lacks_room_) return;
   const TraceRegion region("pack matrix");
   bool is_whole = true;
@@ -86,13 +82,19 @@ void MatrixBlock<T>::pack() {
 
 template <Scalar T>
 void MatrixBlock<T>::renew_copies() {
-  if (!packed_.empty()) packed_.copy(A_.matrix().local());
+  if (!packed_.empty()) packed_.copy(matrix().local());
+}
+
+template <Scalar T>
+void MatrixBlock<T>::multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta,
+                              MatrixView<T> Y) {
+  multiply(op, alpha, X, beta, Y);
 }
 
 template <Scalar T>
 void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   if (packed_.empty()) {
-    product_.multiply(op, alpha, A_.matrix().local(), X, beta, Y);
+    product_.multiply(op, alpha, matrix().local(), X, beta, Y);
   } else {
     const TraceRegion region("local product");
     trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
@@ -102,8 +104,8 @@ void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, Mat
 
 template <Scalar T>
 std::uint64_t MatrixBlock<T>::hash() const {
-  const MatrixView<const T> A = A_.matrix().local();
-  if (packed_.empty()) return hash_of_block(A_.matrix());
+  const MatrixView<const T> A = matrix().local();
+  if (packed_.empty()) return hash_of_block(matrix());
   std::vector<T> column(at(A.rows));
   std::uint64_t hash = 0;
   for (Index j = 0; j < A.cols; ++j) {
@@ -114,8 +116,8 @@ std::uint64_t MatrixBlock<T>::hash() const {
 }
 
 template <Scalar T>
-void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
-                                   MatrixView<T> W, const Completion& completed) {
+void MatrixBlock<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, MatrixView<const T> R,
+                                   MatrixView<T> Q, MatrixView<T> W, const Completion& completed) {
   if (!packed_.empty()) {
     const TraceRegion region("local product");
     trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
@@ -124,9 +126,8 @@ void MatrixBlock<T>::multiply_once(MatrixView<const T> P, MatrixView<const T> R,
   }
   const Kernels<T>& kernels = backend()->template kernels<T>();
   multiply(Op::none, T(1), P, T(0), Q);
-  // Where A is empty, too, the other ranks wait for this one in the sum for Q.
-  for (Index done = 0; completed && done < Q.rows;) done = completed(Q.rows);
-  if (A_.matrix().local().empty()) return kernels.fill(T(0), W);
+  this->complete(Q.rows, completed);
+  if (matrix().local().empty()) return kernels.fill(T(0), W);
   const MatrixView<T> both = both_.matrix(Q.rows, W.cols);
   kernels.copy(R, both.col_block({0, R.cols}));
   kernels.copy(Q, both.col_block({R.cols, Q.cols}));

@@ -8,10 +8,9 @@
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "local/products/packed_matrix.hpp"
-#include "ops/operator/library_operator.hpp"
+#include "ops/matrix/local_block.hpp"
 #include "ops/operator/stored_matrix.hpp"
 
 namespace gridlops {
@@ -45,17 +44,6 @@ class BlockProduct {
   mutable Buffer<T> padded_X_, padded_Y_;
 };
 
-/// The bytes that this rank keeps for products of a matrix with so many columns: its block, if it is not the
-/// caller's, and buffers.
-template <Scalar T>
-Index bytes_kept_for(Algorithm algorithm, const ConstDistMatrix<T>& A, bool block_is_callers, Index columns,
-                     bool one_pass, Index panel = 0) {
-  const ProcessGrid& grid = *A.grid();
-  return (block_is_callers ? 0 : A.local().size() * Index{sizeof(T)}) +
-         product_workspace_bytes(algorithm, {A.rows(), A.cols(), columns, scalar_type_of<T>}, grid.shape(),
-                                 grid.my_row(), grid.my_col(), one_pass, panel);
-}
-
 /// Whether blocks in this memory are packed, whole or in planes, from their first product on.
 inline bool stays_packed(const MatrixMultOptions& options, const Backend& backend) {
   return options.storage != Storage::columns && backend.memory_space() == MemorySpace::host;
@@ -73,9 +61,10 @@ void require_storage_possible(const MatrixMultOptions& options, const Backend& b
                       "planes are for matrices in host memory, and this one is on a GPU; take packed");
 }
 
-/// A rank's block of a matrix A that never moves, stored as the options say.
+/// A rank's block of a matrix in memory, stored as the options say. Idle ranks have one, too, without
+/// elements.
 template <Scalar T>
-class MatrixBlock {
+class MatrixBlock final : public LocalBlock<T> {
  public:
   MatrixBlock(DistMatrix<T> A, const MatrixMultOptions& options)
       : A_(std::move(A)),
@@ -83,49 +72,47 @@ class MatrixBlock {
         is_packed_(stays_packed(options, *backend())),
         packing_(options.storage == Storage::planes ? Packing::planes : Packing::whole) {}
 
-  const Layout& layout() const { return A_.matrix().layout(); }
-  const ProcessGrid& grid() const { return *A_.matrix().grid(); }
+  /// The matrix. Its block on this rank is null if it is packed and did not belong to the caller.
+  const ConstDistMatrix<T>& matrix() const { return A_.matrix(); }
+  const ProcessGrid& grid() const { return *matrix().grid(); }
   const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
+  BlockFacts facts() const {
+    const Index widest = matrix().layout().cols.partition.largest();
+    return is_packed_ ? BlockFacts::of_one_pass(widest, Index{sizeof(T)}) : BlockFacts();
+  }
+
   /// Hash of the elements, independent of how they are stored.
   std::uint64_t hash() const;
-  /// The matrix. Its block on this rank is null if it is packed and did not belong to the caller.
-  GivenMatrix<T>& given() { return A_; }
+  void require_unchanged() const { A_.require_unchanged(); }
+  void note_change() { A_.note_change(); }
   /// If the block is packed, packs it anew after the caller has changed it.
   void renew_copies();
-  /// See bytes_kept_for(). A packed block is a copy of the caller's.
-  Index kept_bytes(Algorithm algorithm, Index columns) const {
-    return bytes_kept_for(algorithm, A_.matrix(), A_.is_callers() && !is_packed_, columns, is_packed_);
-  }
-  /// See stays_packed(); the same on all ranks, wherever the room is enough for it.
-  bool is_packed() const { return is_packed_; }
+
   bool is_in_planes() const { return packing_ == Packing::planes; }
   /// What products from now on read of a block in planes.
   void read(Planes planes) { planes_ = planes; }
 
-  /// Packs the block if necessary, and takes the memory for products with op(A). Where there is no room for a
-  /// packed copy next to the block, the block stays in columns, with a warning of this rank.
-  void reserve(Op op);
-  /// Y ← α op(A) X + β Y, on this rank.
-  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
-  /// multiply() as a function of X, β and Y.
-  auto product(Op op, T alpha) {
-    return [this, op, alpha](MatrixView<const T> X, T beta, MatrixView<T> Y) {
-      multiply(op, alpha, X, beta, Y);
-    };
+  /// Packs the block if necessary. Where there is no room for a packed copy next to the block, it stays in
+  /// columns, with a warning of this rank.
+  void reserve(ProductKind kind, Index columns) override;
+  void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
+                MatrixView<T> Y) override;
+  /// Reads a packed A once (see PackedMatrix), and another twice.
+  void multiply_once(const ProcessGrid& grid, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                     MatrixView<T> W, const Completion& completed) override;
+
+  /// A packed block is a copy of the caller's.
+  Index kept_bytes() const override {
+    return A_.is_callers() && !is_packed_ ? 0 : matrix().local().size() * Index{sizeof(T)};
   }
-  /// Takes the memory for multiply_once() with this many columns in P.
-  void reserve_once(Index cols);
-  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q]. Reads a packed A once (see PackedMatrix),
-  /// and another twice.
-  void multiply_once(MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> W,
-                     const Completion& completed);
 
  private:
   void pack();
+  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
 
   GivenMatrix<T> A_;
   BlockProduct<T> product_;
-  bool is_packed_;
+  bool is_packed_;  // the same on all ranks, wherever the room is enough for it
   Packing packing_;
   Planes planes_ = Planes::both;
   PackedMatrix<T> packed_;  // empty before the first product, and where A is empty, or stays in columns
@@ -133,33 +120,25 @@ class MatrixBlock {
   Buffer<T> both_;  // [R, Q], where A is not packed
 };
 
-/// An operator whose A never moves.
+/// An operator of a matrix in memory that never moves.
 template <Scalar T>
-class StationaryMatrix : public LibraryOperator<T>, public StoredMatrix {
+class MatrixOperator : public LinearOperator<T>, public StoredMatrix {
  public:
-  std::uint64_t hash() const override { return A_.hash(); }
-  void require_unchanged() const override { A_.given().require_unchanged(); }
-  void note_change() const override { A_.given().note_change(); }
-  void renew_copies() const override { A_.renew_copies(); }
+  std::uint64_t hash() const final { return A_->hash(); }
+  void require_unchanged() const final { A_->require_unchanged(); }
+  void note_change() const final { A_->note_change(); }
+  void renew_copies() const final { A_->renew_copies(); }
 
-  bool is_in_planes() const { return A_.is_in_planes(); }
-  void read(Planes planes) const { A_.read(planes); }
+  MatrixBlock<T>& block() const { return *A_; }
 
  protected:
-  StationaryMatrix(Algorithm algorithm, Space range, Space domain, DistMatrix<T>&& A,
-                   const MatrixMultOptions& options)
-      : LibraryOperator<T>(std::move(range), std::move(domain)),
-        A_(std::move(A), options),
-        algorithm_(algorithm) {}
-
-  mutable MatrixBlock<T> A_;
+  MatrixOperator(Space range, Space domain, std::shared_ptr<MatrixBlock<T>> A)
+      : LinearOperator<T>(std::move(range), std::move(domain)), A_(std::move(A)) {}
 
  private:
-  Index do_kept_bytes(const Partition& columns) const override {
-    return A_.kept_bytes(algorithm_, columns.total());
-  }
+  bool runs_callers_code() const override { return false; }
 
-  Algorithm algorithm_;
+  std::shared_ptr<MatrixBlock<T>> A_;
 };
 
 }  // namespace gridlops

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "comm/failure/failure.hpp"
 #include "ops/matrix/block_exchange.hpp"
-#include "ops/matrix/matrix_block.hpp"
+#include "ops/matrix/local_block.hpp"
 #include "ops/matrix/panels.hpp"
 
 namespace gridlops {
@@ -73,10 +74,10 @@ void RowSum<T>::finish_first() {
 }
 
 /// Normal products with matrices that never move, one after the other, in the same buffers. run() computes
-/// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q and reads each rank's block once if it is packed, or else twice. P is gathered
-/// in the grid column and R in the grid row. Q is summed over the grid row, where A is packed a few rows at a
-/// time while the next ones are multiplied. U and V are reduce-scattered together. It always sends messages,
-/// so that no rank need wait for another at every chunk of rows.
+/// Q ← A P, U ← Aᴴ R, V ← Aᴴ Q by one multiply_once() of each rank's block. P is gathered in the grid column
+/// and R in the grid row. Q is summed over the grid row, where blocks are read once a few rows at a time
+/// while the next ones are multiplied. U and V are reduce-scattered together. It always sends messages, so
+/// that no rank need wait for another at every chunk of rows.
 template <Scalar T>
 class NormalProduct {
  public:
@@ -100,25 +101,29 @@ class NormalProduct {
     }
   }
 
-  /// A: a MatrixBlock, or another block with multiply_once().
-  template <class Block>
-  void run(Block& A, const CutBlock& models, const CutBlock& data, MatrixView<const T> P,
-           MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V) {
+  /// Q is summed `sum_rows` rows at a time, or 0: all. If A throws, this goes on, and the FailureScope of the
+  /// caller keeps the exception.
+  void run(LocalBlock<T>& A, const ProcessGrid& grid, Index sum_rows, const CutBlock& models,
+           const CutBlock& data, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+           MatrixView<T> U, MatrixView<T> V) {
+    FailureScope failures;
     const Kernels<T>& kernels = backend_->template kernels<T>();
     const Index count = P.cols;
     const MatrixView<const T> all_P = exchange_.gather(P, models, models_);
     const MatrixView<const T> all_R = exchange_.gather(R, data, data_);
     const MatrixView<T> partial = partial_.matrix(models.height(), 2 * count);
     if (data.parts() == 1) {
-      A.multiply_once(all_P, all_R, Q, partial, {});
+      failures.run([&] { A.multiply_once(grid, all_P, all_R, Q, partial, {}); });
     } else {
       const MatrixView<T> all_Q = product_of_row_.matrix(data.height(), count);
       // All ranks of a grid row have the same chunks, even those without columns of A.
-      const Index chunk = A.is_packed() ? one_pass_chunk(A.layout().cols.partition.largest(), sizeof(T))
-                                        : std::max<Index>(all_Q.rows, 1);
+      const Index chunk = sum_rows > 0 ? sum_rows : std::max<Index>(all_Q.rows, 1);
       RowSum<T> sum(data.comm, order_, kernels, cut_into_panels({{0, all_Q.rows}}, chunk), all_Q,
                     travelling_.matrix(all_Q.rows, count));
-      A.multiply_once(all_P, all_R, all_Q, partial, [&](Index computed) { return sum.advance(computed); });
+      Index complete = 0;
+      const auto advance = [&](Index computed) { return complete = sum.advance(computed); };
+      failures.run([&] { A.multiply_once(grid, all_P, all_R, all_Q, partial, advance); });
+      while (complete < all_Q.rows) advance(all_Q.rows);  // if A threw, or is empty, other ranks wait here
       kernels.copy(std::as_const(all_Q).row_block(data.part(data.comm.rank())), Q);
     }
     MatrixView<T> both = partial;

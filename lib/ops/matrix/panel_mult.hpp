@@ -8,6 +8,7 @@
 #include "dist/matrix_checks.hpp"
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "ops/matrix/algorithms.hpp"
 #include "ops/matrix/matrix_block.hpp"
 #include "ops/matrix/panel_operands.hpp"
 #include "ops/operator/library_operator.hpp"
@@ -46,8 +47,9 @@ class PanelMult final : public LibraryOperator<T>, public StoredMatrix {
  private:
   void do_connect(Op op) const override;
   void do_reserve(Op op, const Partition& columns) const override;
-  Index do_kept_bytes(const Partition& columns) const override {
-    return bytes_kept_for(algorithm_, A_.matrix(), A_.is_callers(), columns.total(), false, panel_);
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    kept.add(this, (A_.is_callers() ? 0 : A_.matrix().local().size() * Index{sizeof(T)}) +
+                       workspace_bytes(algorithm_, *this, columns.total(), panel_));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     multiply(Op::none, alpha, X.local(), beta, Y.local());

@@ -152,7 +152,14 @@ Index LinearOperator<T>::scratch_bytes(ProductKind kind, const Partition& column
 
 template <Scalar T>
 Index LinearOperator<T>::kept_bytes(const Partition& columns) const {
-  return domain_.grid->is_member() ? do_kept_bytes(columns) : 0;
+  KeptBytes kept;
+  add_kept_bytes(kept, columns);
+  return kept.total();
+}
+
+template <Scalar T>
+void LinearOperator<T>::add_kept_bytes(KeptBytes& kept, const Partition& columns) const {
+  if (domain_.grid->is_member()) do_add_kept_bytes(kept, columns);
 }
 
 template <Scalar T>

@@ -33,7 +33,9 @@ class Adjoint final : public LibraryOperator<T> {
     return A_->scratch_bytes(kind == ProductKind::forward ? ProductKind::adjoint : ProductKind::forward,
                              columns);
   }
-  Index do_kept_bytes(const Partition& columns) const override { return A_->kept_bytes(columns); }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    A_->add_kept_bytes(kept, columns);
+  }
   OperatorPtr<T> A_;
 };
 
@@ -56,7 +58,9 @@ class Scaled final : public LibraryOperator<T> {
     return A_->scratch_bytes(kind, columns) +
            (kind == ProductKind::normal ? ScratchMatrix<T>::bytes(this->domain(), columns) : 0);
   }
-  Index do_kept_bytes(const Partition& columns) const override { return A_->kept_bytes(columns); }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    A_->add_kept_bytes(kept, columns);
+  }
   /// Multiplies P before the product, since AᴴA P without the factor may leave the range of T.
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
@@ -97,8 +101,9 @@ class Sum final : public LibraryOperator<T> {
   Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     return std::max(A_->scratch_bytes(kind, columns), B_->scratch_bytes(kind, columns));
   }
-  Index do_kept_bytes(const Partition& columns) const override {
-    return A_->kept_bytes(columns) + B_->kept_bytes(columns);
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    A_->add_kept_bytes(kept, columns);
+    B_->add_kept_bytes(kept, columns);
   }
   OperatorPtr<T> A_, B_;
 };
@@ -125,8 +130,9 @@ class Product final : public LibraryOperator<T> {
     return 3 * between + std::max({B_->scratch_bytes(ProductKind::forward, columns), of_A,
                                    B_->scratch_bytes(ProductKind::adjoint, columns)});
   }
-  Index do_kept_bytes(const Partition& columns) const override {
-    return A_->kept_bytes(columns) + B_->kept_bytes(columns);
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    A_->add_kept_bytes(kept, columns);
+    B_->add_kept_bytes(kept, columns);
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     ScratchMatrix<T> between(B_->range(), X.layout().cols.partition);
@@ -217,8 +223,8 @@ class Diagonal final : public LibraryOperator<T> {
     out.grid()->backend()->template kernels<T>().diagonal_multiply(alpha, d_.local().data, conjugate_d,
                                                                    in.local(), beta, out.local());
   }
-  Index do_kept_bytes(const Partition&) const override {
-    return d_.is_callers() ? 0 : d_.local().size() * Index{sizeof(T)};
+  void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
+    if (!d_.is_callers()) kept.add(this, d_.local().size() * Index{sizeof(T)});
   }
   DistMatrix<T> d_;
 };

@@ -41,7 +41,9 @@ class OnPairs final : public LibraryOperator<R> {
            (is_normal ? 2 : 1) * ScratchMatrix<R>::bytes(this->range(), columns) +
            A_->scratch_bytes(kind, columns);
   }
-  Index do_kept_bytes(const Partition& columns) const override { return A_->kept_bytes(columns); }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    A_->add_kept_bytes(kept, columns);
+  }
 
   /// An operand as a complex matrix in `space`: in place, or a copy if it does not fit.
   class Operand {

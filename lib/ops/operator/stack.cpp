@@ -83,13 +83,6 @@ Index most_scratch_bytes(const std::vector<OperatorPtr<T>>& operators, ProductKi
   return most;
 }
 
-template <Scalar T>
-Index all_kept_bytes(const std::vector<OperatorPtr<T>>& operators, const Partition& columns) {
-  Index all = 0;
-  for (const OperatorPtr<T>& op : operators) all += op->kept_bytes(columns);
-  return all;
-}
-
 /// how: for example "vertically"; sides: for example "domains", which must be the same.
 template <Scalar T>
 void require_same_spaces(const std::vector<OperatorPtr<T>>& operators, const std::vector<Space>& spaces,
@@ -151,7 +144,9 @@ class VerticalStack final : public LibraryOperator<T> {
     return most_scratch_bytes(operators_, kind, columns) +
            (adds ? 2 * ScratchMatrix<T>::bytes(this->domain(), columns) : 0);
   }
-  Index do_kept_bytes(const Partition& columns) const override { return all_kept_bytes(operators_, columns); }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    for (const OperatorPtr<T>& op : operators_) op->add_kept_bytes(kept, columns);
+  }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     for (std::size_t k = 0; k < operators_.size(); ++k) {
@@ -207,7 +202,9 @@ class BlockDiagonal final : public LibraryOperator<T> {
   Index do_scratch_bytes(ProductKind kind, const Partition& columns) const override {
     return most_scratch_bytes(operators_, kind, columns);
   }
-  Index do_kept_bytes(const Partition& columns) const override { return all_kept_bytes(operators_, columns); }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
+    for (const OperatorPtr<T>& op : operators_) op->add_kept_bytes(kept, columns);
+  }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     for (std::size_t k = 0; k < operators_.size(); ++k) {

@@ -262,20 +262,19 @@ template <Scalar T>
 SolveBytes normal_equations_inversion_bytes(OperatorPtr<T> A, Index nrhs,
                                             const NormalEquationsTerms<T>& terms,
                                             const SolveOptions& options) {
-  SolveBytes bytes = solve_bytes(Solver::cg, *normal_equations(A, terms), nrhs, options);
+  const OperatorPtr<T> system = normal_equations(A, terms);
+  SolveBytes bytes = solve_bytes(Solver::cg, *system, nrhs, options);
   bytes.vectors += bytes_of_vectors<T>(A->domain(), nrhs);
   const Partition columns = A->range().layout(nrhs).cols.partition;
   const OperatorPtr<T> to_right = into_right_hand_sides(A, terms);
   bytes.products = std::max(bytes.products, to_right->scratch_bytes(ProductKind::forward, columns));
-  // The system counts A and each R twice.
-  bytes.operators = to_right->kept_bytes(columns);
-  for (const Regularizer<T>& term : terms.regularizers) {
-    bytes.operators += term.R->kept_bytes(columns);
+  for (const Regularizer<T>& term : terms.regularizers)
     if (term.data != nullptr)
       bytes.products = std::max(bytes.products, term.R->scratch_bytes(ProductKind::adjoint, columns));
-  }
-  for (const NormalRegularizer<T>& term : terms.normal_regularizers)
-    bytes.operators += term.N->kept_bytes(columns);
+  KeptBytes kept;
+  system->add_kept_bytes(kept, columns);
+  to_right->add_kept_bytes(kept, columns);
+  bytes.operators = kept.total();
   return bytes;
 }
 

@@ -11,7 +11,6 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "ops/matrix/high_plane.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "solve/batches.hpp"
 #include "solve/methods/gradient_method.hpp"
@@ -74,12 +73,13 @@ class Refinement final : public GradientMethod<T> {
                          state.elements_at(grid.my_row(), grid.my_col(), A.range().local_columns(columns)) *
                          Index{sizeof(T)}};
     const LinearOperator<T>&original = A.unscaled(), &approximation = M.unscaled();
-    const bool share_memory = &original == &approximation || is_high_plane(approximation, original);
-    bytes.operators = original.kept_bytes(columns) + (share_memory ? 0 : approximation.kept_bytes(columns));
+    KeptBytes kept;
     for (const LinearOperator<T>* op : {&original, &approximation}) {
+      op->add_kept_bytes(kept, columns);
       for (const ProductKind kind : {ProductKind::forward, ProductKind::adjoint})
         bytes.products = std::max(bytes.products, op->scratch_bytes(kind, columns));
     }
+    bytes.operators = kept.total();
     return bytes;
   }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/local/matrix_view.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+#include "local/products/one_pass.hpp"
+#include "ops/matrix/panels.hpp"
+
+namespace gridlops {
+
+/// A rank's block of a matrix that never moves, however it is stored. Its products are those of this rank
+/// alone: nothing here is collective, and what throws, throws on this rank alone.
+template <Scalar T>
+class LocalBlock {
+ public:
+  LocalBlock() = default;
+  LocalBlock(const LocalBlock&) = delete;
+  LocalBlock& operator=(const LocalBlock&) = delete;
+  virtual ~LocalBlock() = default;
+
+  /// Takes the memory for products of this kind with this many columns. Throws OutOfMemory.
+  virtual void reserve(ProductKind /*kind*/, Index /*columns*/) {}
+  /// The bytes of the grid's scratch memory that a product with this many columns uses.
+  virtual Index scratch_bytes(Index /*columns*/) const { return 0; }
+
+  /// Y ← α op(A) X + β Y. With β = 0 the old Y is not read. If it throws, Y is meaningless.
+  virtual void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
+                        MatrixView<T> Y) = 0;
+  /// Q ← A P, summed over ranks by `completed`, and W ← Aᴴ [R, Q]. `completed` may be null; the caller goes
+  /// on to call it if this throws, and where A has no rows or columns. If it throws, Q and W are meaningless.
+  /// The default makes three products.
+  virtual void multiply_once(const ProcessGrid& grid, MatrixView<const T> P, MatrixView<const T> R,
+                             MatrixView<T> Q, MatrixView<T> W, const Completion& completed) {
+    multiply(grid, Op::none, T(1), P, T(0), Q);
+    complete(Q.rows, completed);
+    multiply(grid, Op::adjoint, T(1), R, T(0), W.col_block({0, R.cols}));
+    multiply(grid, Op::adjoint, T(1), Q, T(0), W.col_block({R.cols, Q.cols}));
+  }
+
+  /// The bytes that the block keeps, unless they are the caller's.
+  virtual Index kept_bytes() const = 0;
+  /// The bytes that products with this many columns take beside them and the scratch memory. Blocks that
+  /// share products take them once.
+  virtual Index workspace_bytes(Index /*columns*/) const { return 0; }
+  /// What this rank has read of the block from a disk, in bytes, and how long products have waited for it, in
+  /// seconds.
+  virtual Index bytes_read() const { return 0; }
+  virtual double seconds_waited() const { return 0; }
+
+ protected:
+  /// Returns once all rows are complete.
+  static void complete(Index rows, const Completion& completed) {
+    for (Index done = 0; completed && done < rows;) done = completed(rows);
+  }
+};
+
+/// What all ranks know of the blocks of a matrix, idle ranks, too, which have none.
+struct BlockFacts {
+  bool reads_once = false;      ///< multiply_once() reads a block from memory, or from a disk, once
+  bool may_fail_alone = false;  ///< products may throw on one rank, as when its disk fails
+  Index sum_rows = 0;           ///< the rows of Q that multiply_once() completes together; 0: all
+
+  /// Of blocks that are read once. widest: the columns of the widest block of all.
+  static BlockFacts of_one_pass(Index widest, Index element_bytes) {
+    return {.reads_once = true, .sum_rows = one_pass_chunk(widest, element_bytes)};
+  }
+};
+
+}  // namespace gridlops
