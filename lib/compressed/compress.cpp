@@ -26,7 +26,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/failure.hpp"
-#include "gridlops/ops/matrix_mult.hpp"
+#include "ops/matrix/algorithms.hpp"
 
 namespace gridlops {
 
@@ -264,10 +264,7 @@ CompressedMatrixPtr<T> compress_with(const ConstDistMatrix<T>& A, const Compress
   agree(grid, "compress", [&](Agreement& agreement) {
     describe_matrix(agreement, "the matrix", A);
     check(agreement, options, A.rows(), A.cols());
-    const Layout needed = matrix_layout(Algorithm::stationary_a, *grid, A.rows(), A.cols());
-    require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
-                        "compress needs its matrix as ", needed.describe(), ", not as ",
-                        A.layout().describe());
+    require_layout("compress", Algorithm::stationary_a, *grid, A.layout());
     if (on_disk != nullptr) check_for_compressed(*grid, *on_disk);
   });
   if (!grid->is_member()) return idle_compressed<T>(grid, A.layout());

@@ -13,6 +13,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "ops/matrix/stationary_operator.hpp"
+#include "streamed/stationary_streamed.hpp"
 
 namespace gridlops {
 
@@ -41,12 +42,10 @@ class StationaryCompressed final : public StationaryOperator<T, CompressedMatrix
 }  // namespace
 
 void check_for_compressed(const ProcessGrid& grid, const StreamOptions& options) {
-  require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
+  require_disk_possible(grid, options);
   require<UsageError>(options.tiles.empty() && !options.column_stable && !options.in_place,
                       "a compressed matrix is neither column-stable nor read in place, nor do its tiles stay "
                       "elsewhere");
-  require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
-                      "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
 }
 
 template <Scalar T>

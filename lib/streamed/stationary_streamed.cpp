@@ -41,11 +41,15 @@ class StationaryStreamed final : public StationaryOperator<T, StreamedMatrix<T>>
 
 }  // namespace
 
-void check_options(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
-  agreement.on("tiles that stay", options.tiles).on("column-stable", options.column_stable ? "yes" : "no");
+void require_disk_possible(const ProcessGrid& grid, const StreamOptions& options) {
   require<UsageError>(options.memory >= 0, "the memory cannot be ", options.memory, " bytes");
   require<UsageError>(grid.backend()->memory_space() == MemorySpace::host,
                       "a matrix on disks is multiplied in host memory, and this grid is on GPUs");
+}
+
+void check_options(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options) {
+  agreement.on("tiles that stay", options.tiles).on("column-stable", options.column_stable ? "yes" : "no");
+  require_disk_possible(grid, options);
 }
 
 template <Scalar T>
@@ -55,9 +59,7 @@ void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatri
   describe_matrix(agreement, "the matrix", A);
   check_options(agreement, grid, options);
   require<UsageError>(!options.in_place, "only a matrix in a file is read in place");
-  const Layout needed = matrix_layout(Algorithm::stationary_a, grid, A.rows(), A.cols());
-  require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
-                      caller, " needs its matrix as ", needed.describe(), ", not as ", A.layout().describe());
+  require_layout(caller, Algorithm::stationary_a, grid, A.layout());
 }
 
 template <Scalar T>

@@ -10,9 +10,11 @@
 
 namespace gridlops {
 
-/// Throws UsageError if these options, or the grid, allow no matrix on disks.
+/// Throws UsageError if the memory of these options, or the grid, allows no matrix on disks.
+void require_disk_possible(const ProcessGrid& grid, const StreamOptions& options);
+/// The same where all ranks agree on the options.
 void check_options(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options);
-/// The same for this matrix. Throws ShapeError, too. caller: a name, for messages.
+/// The same for a matrix in memory. Throws ShapeError, too. caller: a name, for messages.
 template <Scalar T>
 void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatrix<T>& A,
                   const StreamOptions& options);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 
@@ -17,6 +19,11 @@ template <Scalar T>
 OperatorPtr<T> make_stationary_a(DistMatrix<T> A, const MatrixMultOptions& options);
 template <Scalar T>
 OperatorPtr<T> make_stationary_b(DistMatrix<T> A, const MatrixMultOptions& options);
+
+/// Throws ShapeError unless a matrix in this layout is cut along the axes of matrix_layout(). who: whose
+/// matrix it is, for the message.
+void require_layout(const std::string& who, Algorithm algorithm, const ProcessGrid& grid,
+                    const Layout& layout);
 
 constexpr bool never_moves_A(Algorithm algorithm) {
   return algorithm == Algorithm::block || algorithm == Algorithm::stationary_a;

@@ -19,6 +19,15 @@ Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, I
   return blocks_2d(grid, rows, cols);
 }
 
+void require_layout(const std::string& who, Algorithm algorithm, const ProcessGrid& grid,
+                    const Layout& layout) {
+  const Layout needed =
+      matrix_layout(algorithm, grid, layout.rows.partition.total(), layout.cols.partition.total());
+  require<ShapeError>(layout.rows.axis == needed.rows.axis && layout.cols.axis == needed.cols.axis, who,
+                      " needs its matrix as ", needed.describe(), ", not as ", layout.describe(),
+                      "; read or redistribute it to matrix_layout()");
+}
+
 std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorithm, std::shared_ptr<const ProcessGrid> grid) {
   if (algorithm != Algorithm::summa || !grid->is_member() || grid->backend()->shared_memory() != nullptr)
     return grid;
@@ -32,10 +41,7 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(options.panel >= 0, "panels cannot be ", options.panel, " wide; 0 chooses a width");
   require<UsageError>(options.lookahead >= 1, "a lookahead of ", options.lookahead,
                       " steps is impossible; it is at least 1");
-  const Layout needed = matrix_layout(algorithm, *A.grid(), A.rows(), A.cols());
-  require<ShapeError>(A.layout().rows.axis == needed.rows.axis && A.layout().cols.axis == needed.cols.axis,
-                      "the algorithm ", name_of(algorithm), " needs its matrix as ", needed.describe(),
-                      ", not as ", A.layout().describe(), "; read or redistribute it to matrix_layout()");
+  require_layout(message("the algorithm ", name_of(algorithm)), algorithm, *A.grid(), A.layout());
   require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be ", name_of(options.storage),
                       "; block and stationary-a never move it");
