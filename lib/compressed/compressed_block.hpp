@@ -79,7 +79,10 @@ class CompressedBlock final : public StoredBlock<T> {
   Index bytes() const { return order_bytes() + factor_bytes(); }
   Index order_bytes() const;
   Index factor_bytes() const;
-  Index kept_bytes() const override { return order_bytes() + StoredBlock<T>::kept_bytes(); }
+  void add_kept_bytes(KeptBytes& kept) const override {
+    kept.add(this, order_bytes());
+    StoredBlock<T>::add_kept_bytes(kept);
+  }
 
   void reserve(ProductKind, Index) override { backend_->template kernels<T>().reserve_narrow_gemm(); }
   Index scratch_bytes(Index columns) const override;

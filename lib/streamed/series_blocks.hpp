@@ -62,7 +62,9 @@ class SeriesBlock {
 template <Scalar T>
 class StoredBlock : public LocalBlock<T>, public SeriesBlock {
  public:
-  Index kept_bytes() const override { return own_parts() ? own_parts()->plan().bytes_in_memory() : 0; }
+  void add_kept_bytes(KeptBytes& kept) const override {
+    if (own_parts() != nullptr) kept.add(own_parts(), own_parts()->plan().bytes_in_memory());
+  }
   Index bytes_read() const final { return own_parts() ? own_parts()->bytes_read() : 0; }
   double seconds_waited() const final { return own_parts() ? own_parts()->seconds_waited() : 0; }
 };

@@ -44,7 +44,9 @@ class SingleBlock final : public LocalBlock<T> {
       }
     }
   }
-  Index kept_bytes() const override { return std::ssize(elements_) * Index{sizeof(Single)}; }
+  void add_kept_bytes(KeptBytes& kept) const override {
+    kept.add(this, std::ssize(elements_) * Index{sizeof(Single)});
+  }
 
  private:
   using Single = std::conditional_t<std::is_same_v<T, double>, float, std::complex<float>>;
@@ -61,13 +63,15 @@ class SingleBlock final : public LocalBlock<T> {
 };
 
 template <Scalar T>
-class InSingle final : public StationaryOperator<T, LinearOperator<T>> {
- public:
-  InSingle(const DistMatrix<T>& A, const std::shared_ptr<const bool>& fails)
-      : StationaryOperator<T, LinearOperator<T>>(A, std::make_shared<SingleBlock<T>>(A.local(), fails),
-                                                 {.may_fail_alone = true},
-                                                 shared_products<T>(*A.grid(), ReductionOrder::by_rank)) {}
-};
+using InSingle = StationaryOperator<T, LinearOperator<T>>;
+
+template <Scalar T>
+InSingle<T> in_single(const DistMatrix<T>& A, const std::shared_ptr<const bool>& fails) {
+  return {A,
+          std::make_shared<SingleBlock<T>>(A.local(), fails),
+          {.may_fail_alone = true},
+          shared_products<T>(*A.grid(), ReductionOrder::by_rank)};
+}
 
 template <Scalar T>
 DistMatrix<T> matrix_of(const GridPtr& grid, const Whole<T>& A) {
@@ -85,7 +89,7 @@ TEMPLATE_LIST_TEST_CASE("A block of a new kind multiplies as an operator, also i
     const Whole<T> A = integers<T>(1, rows, cols);
     for (const GridPtr& grid : all_grids()) {
       if (!grid->is_member() || !is_on_host(grid)) continue;
-      const InSingle<T> single(matrix_of(grid, A), std::make_shared<bool>(false));
+      const InSingle<T> single = in_single(matrix_of(grid, A), std::make_shared<bool>(false));
       const OperatorPtr<T> columns = matrix_mult(Algorithm::stationary_a, matrix_of(grid, A));
       for (const Index nrhs : {0, 1, 4, 130}) {
         INFO(describe(*grid) << ": A " << rows << " x " << cols << ", " << nrhs << " columns");
@@ -104,7 +108,7 @@ TEST_CASE("A block that fails on one rank is an error on all, and not for good",
     if (!grid->is_member() || !is_on_host(grid)) continue;
     INFO(describe(*grid));
     const auto fails = std::make_shared<bool>(false);
-    const InSingle<T> op(matrix_of(grid, A), fails);
+    const InSingle<T> op = in_single(matrix_of(grid, A), fails);
     const std::vector<T> before = products(op, X, Y);
     const DistMatrix<T> model = filled(grid, op.domain().layout(3), X),
                         data = filled(grid, op.range().layout(3), Y);
@@ -128,8 +132,8 @@ TEST_CASE("Operators on one grid that share products count their memory once", "
     if (!grid->is_member() || !is_on_host(grid)) continue;
     INFO(describe(*grid));
     const auto fails = std::make_shared<bool>(false);
-    const InSingle<T> small(matrix_of(grid, integers<T>(1, 5, 3)), fails),
-        large(matrix_of(grid, integers<T>(2, 40, 30)), fails);
+    const InSingle<T> small = in_single(matrix_of(grid, integers<T>(1, 5, 3)), fails),
+                      large = in_single(matrix_of(grid, integers<T>(2, 40, 30)), fails);
     const Partition columns = Partition::with_sizes({4}), none;
     KeptBytes kept;
     for (const InSingle<T>* op : {&small, &large, &small}) op->add_kept_bytes(kept, columns);

@@ -82,7 +82,7 @@ class GroupedSlices final : public LibraryOperator<T> {
   void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
     const ProcessGrid& grid = *own_grid_;
     for (const Slice& slice : slices_) {
-      kept.add(slice.A.get(), slice.A->kept_bytes());
+      slice.A->add_kept_bytes(kept);
       const ProductShape shape{slice.data_parts.total(), slice.model_parts.total(), columns.total(),
                                scalar_type_of<T>};
       kept.add(products_.get(), product_workspace_bytes(Algorithm::stationary_a, shape, grid.shape(),

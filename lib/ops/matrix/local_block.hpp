@@ -38,8 +38,8 @@ class LocalBlock {
     multiply(grid, Op::adjoint, T(1), Q, T(0), W.col_block({R.cols, Q.cols}));
   }
 
-  /// The bytes that the block keeps, unless they are the caller's.
-  virtual Index kept_bytes() const = 0;
+  /// Adds the bytes that the block keeps, unless they are the caller's.
+  virtual void add_kept_bytes(KeptBytes& kept) const = 0;
   /// The bytes that products with this many columns take beside them and the scratch memory. Blocks that
   /// share products take them once.
   virtual Index workspace_bytes(Index /*columns*/) const { return 0; }

@@ -86,19 +86,13 @@ void MatrixBlock<T>::renew_copies() {
 }
 
 template <Scalar T>
-void MatrixBlock<T>::multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta,
-                              MatrixView<T> Y) {
-  multiply(op, alpha, X, beta, Y);
-}
-
-template <Scalar T>
-void MatrixBlock<T>::multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
+void MatrixBlock<T>::multiply(Planes planes, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) {
   if (packed_.empty()) {
     product_.multiply(op, alpha, matrix().local(), X, beta, Y);
   } else {
     const TraceRegion region("local product");
     trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
-    packed_.multiply(op, alpha, X, beta, Y, planes_);
+    packed_.multiply(op, alpha, X, beta, Y, planes);
   }
 }
 
@@ -116,22 +110,22 @@ std::uint64_t MatrixBlock<T>::hash() const {
 }
 
 template <Scalar T>
-void MatrixBlock<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, MatrixView<const T> R,
+void MatrixBlock<T>::multiply_once(Planes planes, MatrixView<const T> P, MatrixView<const T> R,
                                    MatrixView<T> Q, MatrixView<T> W, const Completion& completed) {
   if (!packed_.empty()) {
     const TraceRegion region("local product");
     trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
     return packed_.one_pass(P, R, Q, W.col_block({0, P.cols}), W.col_block({P.cols, P.cols}), completed,
-                            planes_);
+                            planes);
   }
   const Kernels<T>& kernels = backend()->template kernels<T>();
-  multiply(Op::none, T(1), P, T(0), Q);
+  multiply(planes, Op::none, T(1), P, T(0), Q);
   this->complete(Q.rows, completed);
   if (matrix().local().empty()) return kernels.fill(T(0), W);
   const MatrixView<T> both = both_.matrix(Q.rows, W.cols);
   kernels.copy(R, both.col_block({0, R.cols}));
   kernels.copy(Q, both.col_block({R.cols, Q.cols}));
-  multiply(Op::adjoint, T(1), both, T(0), W);
+  multiply(planes, Op::adjoint, T(1), both, T(0), W);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)   \

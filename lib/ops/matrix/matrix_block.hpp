@@ -89,32 +89,36 @@ class MatrixBlock final : public LocalBlock<T> {
   void renew_copies();
 
   bool is_in_planes() const { return packing_ == Packing::planes; }
-  /// What products from now on read of a block in planes.
-  void read(Planes planes) { planes_ = planes; }
 
   /// Packs the block if necessary. Where there is no room for a packed copy next to the block, it stays in
   /// columns, with a warning of this rank.
   void reserve(ProductKind kind, Index columns) override;
-  void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
-                MatrixView<T> Y) override;
+  void multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
+    multiply(Planes::both, op, alpha, X, beta, Y);
+  }
   /// Reads a packed A once (see PackedMatrix), and another twice.
-  void multiply_once(const ProcessGrid& grid, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
-                     MatrixView<T> W, const Completion& completed) override;
+  void multiply_once(const ProcessGrid&, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                     MatrixView<T> W, const Completion& completed) override {
+    multiply_once(Planes::both, P, R, Q, W, completed);
+  }
+
+  // The same from these planes, if the block is in planes.
+  void multiply(Planes planes, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
+  void multiply_once(Planes planes, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
+                     MatrixView<T> W, const Completion& completed);
 
   /// A packed block is a copy of the caller's.
-  Index kept_bytes() const override {
-    return A_.is_callers() && !is_packed_ ? 0 : matrix().local().size() * Index{sizeof(T)};
+  void add_kept_bytes(KeptBytes& kept) const override {
+    if (is_packed_ || !A_.is_callers()) kept.add(this, matrix().local().size() * Index{sizeof(T)});
   }
 
  private:
   void pack();
-  void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
 
   GivenMatrix<T> A_;
   BlockProduct<T> product_;
   bool is_packed_;  // the same on all ranks, wherever the room is enough for it
   Packing packing_;
-  Planes planes_ = Planes::both;
   PackedMatrix<T> packed_;  // empty before the first product, and where A is empty, or stays in columns
   bool lacks_room_ = false;
   Buffer<T> both_;  // [R, Q], where A is not packed
@@ -129,7 +133,9 @@ class MatrixOperator : public LinearOperator<T>, public StoredMatrix {
   void note_change() const final { A_->note_change(); }
   void renew_copies() const final { A_->renew_copies(); }
 
-  MatrixBlock<T>& block() const { return *A_; }
+  const std::shared_ptr<MatrixBlock<T>>& matrix_block() const { return A_; }
+  /// The operator of other blocks of this shape, with the same exchanges and buffers.
+  virtual OperatorPtr<T> with_block(std::shared_ptr<LocalBlock<T>> block) const = 0;
 
  protected:
   MatrixOperator(Space range, Space domain, std::shared_ptr<MatrixBlock<T>> A)

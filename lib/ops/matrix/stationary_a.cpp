@@ -17,6 +17,11 @@ class StationaryA final : public StationaryOperator<T, MatrixOperator<T>> {
   StationaryA(const std::shared_ptr<MatrixBlock<T>>& A, ReductionOrder order)
       : StationaryOperator<T, MatrixOperator<T>>(A->matrix(), A, A->facts(),
                                                  own_products<T>(A->grid(), order), A) {}
+
+  OperatorPtr<T> with_block(std::shared_ptr<LocalBlock<T>> block) const override {
+    return std::make_shared<StationaryOperator<T, LinearOperator<T>>>(
+        this->matrix_block()->matrix(), std::move(block), this->facts(), this->products());
+  }
 };
 
 }  // namespace

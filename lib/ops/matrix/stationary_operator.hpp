@@ -15,9 +15,6 @@ namespace gridlops {
 template <Scalar T, class Interface>
 class StationaryOperator : public Interface {
  public:
-  bool has_one_pass() const final { return facts_.reads_once; }
-
- protected:
   /// A: the matrix of the blocks, with its layout. Idle ranks have no products, and need no block.
   template <class... Arguments>
   StationaryOperator(const ConstDistMatrix<T>& A, std::shared_ptr<LocalBlock<T>> block,
@@ -28,8 +25,13 @@ class StationaryOperator : public Interface {
         facts_(facts),
         products_(std::move(products)) {}
 
+  bool has_one_pass() const final { return facts_.reads_once; }
+
+ protected:
   /// Null on idle ranks, unless they have one.
   const LocalBlock<T>* block() const { return block_.get(); }
+  const BlockFacts& facts() const { return facts_; }
+  const std::shared_ptr<StationaryProducts<T>>& products() const { return products_; }
 
  private:
   bool runs_callers_code() const final { return false; }
@@ -50,7 +52,7 @@ class StationaryOperator : public Interface {
     return block_->scratch_bytes(this->domain().local_columns(columns));
   }
   void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const final {
-    kept.add(block_.get(), block_->kept_bytes());
+    block_->add_kept_bytes(kept);
     kept.add(products_.get(), block_->workspace_bytes(columns.total()) +
                                   workspace_bytes(Algorithm::stationary_a, *this, columns.total()));
   }
