@@ -21,7 +21,7 @@
 #include "measure/metered_product.hpp"
 #include "measure/number_checks.hpp"
 #include "solve/known_errors.hpp"
-#include "solve/on_disk.hpp"
+#include "solve/matrix_of_task.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
 
@@ -29,31 +29,11 @@ namespace gridlops::program {
 
 namespace {
 
-bool is_on_disk(const SolveTask& task) { return task.iteration.storage == Storage::disk; }
-
-/// Of a matrix in memory, or the plan of one on disks.
-template <Scalar T>
-OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
-  return matrix_mult(task.iteration.algorithm, std::move(A),
-                     {.panel = task.arguments.product.panel,
-                      .column_stable = task.arguments.options.column_stable,
-                      .storage = !is_on_disk(task) ? task.iteration.storage
-                                 : task.compressed ? Storage::columns
-                                                   : Storage::packed});
-}
-
 /// The product. For a Hermitian A, whose data are models, too, it redistributes to the layout of models.
 template <Scalar T>
 OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
   if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
   return product(identity<T>(A->domain(), A->range()), A);
-}
-
-bool is_scaled(const SolveArguments& arguments) { return arguments.precondition == "column-norms"; }
-
-template <Scalar T>
-OperatorPtr<T> planned_product(const SolveTask& task) {
-  return make_product(task, planned_matrix<T>(task.grid, layout_of_matrix(task)));
 }
 
 /// The plan of the run. Takes no memory.
@@ -82,29 +62,34 @@ PlannedSolve plan_of(const SolveTask& task) {
     const Index columns = std::max(of_solver, sketch_columns);
     return task.compressed->bytes_of_rank(task.grid->shape(), row, col, columns);
   };
-  return {task.arguments.solver,
-          task.iteration.algorithm,
-          task.shape,
-          task.arguments.product.panel,
-          task.arguments.options.batch,
-          task.iteration.one_pass,
-          task.arguments.is_damped(),
-          task.X0.has_value() || task.sweep.in_space,
-          is_scaled(task.arguments),
-          !task.arguments.variances.empty(),
-          task.arguments.options.guard > 0,
-          layout,
-          is_on_disk(task)  ? std::function<Index(int, int)>(streamed_at)
-          : task.compressed ? std::function<Index(int, int)>(compressed_at)
-                            : std::function<Index(int, int)>(),
-          product->range(),
-          op->range(),
-          op->domain(),
-          task.iteration.storage,
-          task.sweep.in_space ? space_at : std::function<Index(int, int)>(),
-          task.sweep.leaves_rest ? std::max(task.B.cols, std::ssize(task.sweep.damps)) : 0,
-          sketches ? sketch_at : std::function<Index(int, int)>(),
-          sketch_columns};
+  PlannedSolve plan{.solver = task.arguments.solver,
+                    .algorithm = task.iteration.algorithm,
+                    .shape = task.shape,
+                    .panel = task.arguments.product.panel,
+                    .batch = task.arguments.options.batch,
+                    .one_pass = task.iteration.one_pass,
+                    .damped = task.arguments.is_damped(),
+                    .initial_guess = task.X0.has_value() || task.sweep.in_space,
+                    .scaled = is_scaled(task),
+                    .variances = !task.arguments.variances.empty(),
+                    .guarded = task.arguments.options.guard > 0,
+                    .matrix = layout,
+                    .product_range = product->range(),
+                    .range = op->range(),
+                    .domain = op->domain(),
+                    .storage = task.iteration.storage};
+  if (is_on_disk(task)) {
+    plan.tile_bytes = streamed_at;
+  } else if (task.compressed) {
+    plan.tile_bytes = compressed_at;
+  }
+  if (task.sweep.in_space) plan.space_bytes = space_at;
+  if (task.sweep.leaves_rest) plan.rest = std::max(task.B.cols, std::ssize(task.sweep.damps));
+  if (sketches) {
+    plan.sketch_bytes = sketch_at;
+    plan.sketch_columns = sketch_columns;
+  }
+  return plan;
 }
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -281,128 +266,135 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
                       : text + non_finite_in_file<T>(file, task.elements, task.grid, layout_of_matrix(task));
 }
 
+/// The right-hand sides, and what is to be written.
+template <Scalar T>
+struct Columns {
+  DistMatrix<T> B, X;
+  std::optional<DistMatrix<T>> variances{};
+};
+
+/// Reads B, and X0 into X; and chooses λ.
+template <Scalar T>
+Columns<T> read_all_columns(const SolveTask& task, const LinearOperator<T>& op, bool shows_progress,
+                            CostFunction& cost, Measurements& measured) {
+  const SolveArguments& arguments = task.arguments;
+  Stopwatch clock;
+  Columns<T> columns{allocate_matrix<T>(task.grid, op.range().layout(task.shape.nrhs)),
+                     allocate_matrix<T>(task.grid, op.domain().layout(task.shape.nrhs))};
+  if (!arguments.variances.empty())
+    columns.variances.emplace(allocate_matrix<T>(task.grid, columns.X.layout()));
+  measured.setup_seconds += clock.lap();
+  read_columns(task.sweep, arguments.rhs, task.B, columns.B);
+  draw_probes(task.sweep, columns.B);
+  measured.read_seconds += clock.lap();
+  if (is_sparse(task)) cost.lambdas = choose_lambdas(arguments, op, columns.B, columns.X, shows_progress);
+  measured.setup_seconds += clock.lap();
+  if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, columns.X);
+  measured.read_seconds += clock.lap();
+  return columns;
+}
+
+/// Solves in a space, if the task says so, and then with the solver. known: completed by σ.
+template <Scalar T>
+void compute(const SolveTask& task, const MatrixOfTask<T>& A, const OperatorPtr<T>& op, Columns<T>& columns,
+             const std::shared_ptr<IterationTimes>& times, bool shows_progress, ErrorBoundOptions& known,
+             Solved& solved) {
+  const SolveArguments& arguments = task.arguments;
+  known.sigma_min = sigma_min_of(arguments, *A.product);
+  std::optional<SolutionSpace<T>> space = make_space(task, op, columns.B);
+  if (task.sweep.in_space) {
+    const SolveReport rest = task.sweep.leaves_rest
+                                 ? space->solve_rest(columns.B, common_options<T>(task, known, &*space))
+                                 : SolveReport();
+    solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0), known),
+                    space->dimension(), space->products(), space->end(), rest};
+    solved.cost.damp = solved.space->damps();
+  }
+  solved.report =
+      run_solver(task, op, A.preconditioner, A.is_certified() ? A.compressed.get() : nullptr,
+                 space ? &*space : nullptr, known, columns.B, columns.X,
+                 columns.variances ? &*columns.variances : nullptr, times, shows_progress, solved);
+  solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
+}
+
+/// Writes X and variances, of a sweep those of the chosen dampings.
+template <Scalar T>
+void write_solutions(const SolveTask& task, Columns<T>& columns, Solved& solved) {
+  const SolveArguments& arguments = task.arguments;
+  if (task.sweep && !task.sweep.in_space)
+    solved.curve = damping_curve(task.sweep.damps, solved.report, columns.X, arguments.sweep.rule,
+                                 arguments.sweep.noise.value_or(0));
+  const Range saved =
+      solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, columns.X.cols()};
+  write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, columns.X);
+  if (columns.variances)
+    write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *columns.variances);
+}
+
+/// Bounds the errors of x, of the problem, and of the one before A was compressed.
+template <Scalar T>
+void bound_errors(const SolveTask& task, const MatrixOfTask<T>& A, const Columns<T>& columns,
+                  bool shows_progress, ErrorBoundOptions known, Solved& solved) {
+  if (task.arguments.bounds_errors()) {
+    known.damp = solved.cost.damp;
+    solved.sigma_min = known.sigma_min;
+    solved.error_bounds = error_bounds(solved.report, columns.B, columns.X, known);
+    if (solved.curve)
+      for (std::size_t k = 0; k < solved.curve->points.size(); ++k)
+        solved.curve->points[k].error_bound = solved.error_bounds[k];
+    const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(columns.X));
+    if (shows_progress) print(text);
+  }
+  if (A.compressed) {
+    if (!A.is_certified())
+      solved.compressed->bounds = bounds_for_original(task, solved.report, columns.B, columns.X,
+                                                      solved.cost.damp, A.compressed->report());
+    const std::string text = verdicts_text(task, *solved.compressed, column_norms(columns.X));
+    if (shows_progress) print(text);
+  }
+}
+
 template <Scalar T>
 Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& measured) {
   const SolveArguments& arguments = task.arguments;
   const auto& grid = task.grid;
-  Stopwatch clock;
-  OperatorPtr<T> P, product;
-  ErrorBoundOptions known{.is_definite = row_of(arguments.solver).problem == ProblemKind::hermitian};
-  CompressedMatrixPtr<T> compressed;
+  MatrixOfTask<T> A = open_matrix<T>(task, measured);
+  const bool is_hermitian = row_of(arguments.solver).problem == ProblemKind::hermitian;
+  ErrorBoundOptions known{.frobenius_norm = A.frobenius_norm, .is_definite = is_hermitian};
   Solved solved;
-  const StreamOptions on_disk{.scratch = arguments.scratch,
-                              .memory = task.memory_of_tiles,
-                              .column_stable = arguments.options.column_stable,
-                              .tiles = arguments.tiles,
-                              .in_place = task.in_place};
-  if (task.compressed) {
-    product = compressed =
-        read_compressed<T>(grid, arguments.product.matrix, task.A,
-                           is_on_disk(task) ? std::optional<StreamOptions>(on_disk) : std::nullopt);
-    solved.compressed = CompressedSolve{.matrix = compressed->report()};
-    known.frobenius_norm = (1 + compressed->report().error) * compressed->report().norm;
-    measured.read_seconds += clock.lap();
-  }
-  const std::string file = file_of_elements(task);
-  const bool certifies = compressed && !file.empty();
-  StreamedMatrixPtr<T> streamed;
-  if (is_on_disk(task) && !compressed) {
-    product = streamed = stream_matrix<T>(grid, file, task.elements, on_disk);
-    known.frobenius_norm = streamed->frobenius_norm();
-    measured.read_seconds += clock.lap();
-  } else if (!file.empty()) {
-    DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
-    measured.setup_seconds += clock.lap();
-    read_matrix(file, task.elements, A);
-    measured.read_seconds += clock.lap();
-    // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
-    if (is_scaled(arguments))
-      P = column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain());
-    if (arguments.bounds_errors() || certifies) known.frobenius_norm = frobenius_norm(A);
-    product = make_product(task, std::move(A));
-    if (certifies)
-      solved.compressed->seen_error = require_original(task, *product, known.frobenius_norm, *compressed);
-  }
+  if (A.compressed) solved.compressed = CompressedSolve{A.compressed->report(), A.seen_error};
+  solved.cost.threshold = arguments.options.threshold;
+  solved.cost.is_quadratic_form = is_hermitian;
   const auto received = std::make_shared<ReceivedBytes>();
   const auto times = std::make_shared<IterationTimes>();
-  OperatorPtr<T> plain = product;
-  if (!arguments.product.report.empty()) product = std::make_shared<MeteredProduct<T>>(product, received);
-  OperatorPtr<T> op = make_operator(task, product);
-  DistMatrix<T> B = allocate_matrix<T>(grid, op->range().layout(task.shape.nrhs));
-  DistMatrix<T> X = allocate_matrix<T>(grid, op->domain().layout(task.shape.nrhs));
-  std::optional<DistMatrix<T>> variances;
-  if (!arguments.variances.empty()) variances.emplace(allocate_matrix<T>(grid, X.layout()));
-  measured.setup_seconds += clock.lap();
-  read_columns(task.sweep, arguments.rhs, task.B, B);
-  draw_probes(task.sweep, B);
-  measured.read_seconds += clock.lap();
-
-  solved.cost.threshold = arguments.options.threshold;
-  solved.cost.is_quadratic_form = row_of(arguments.solver).problem == ProblemKind::hermitian;
-  if (is_sparse(task)) solved.cost.lambdas = choose_lambdas(arguments, *op, B, X, shows_progress);
-  measured.setup_seconds += clock.lap();
-  if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, X);
-  measured.read_seconds += clock.lap();
-  const auto hash = arguments.verify_matrix ? block_hash(*plain) : std::nullopt;
-  measured.compute(*grid, [&] {
-    known.sigma_min = sigma_min_of(arguments, *plain);
-    std::optional<SolutionSpace<T>> space = make_space(task, op, B);
-    if (task.sweep.in_space) {
-      const SolveReport rest = task.sweep.leaves_rest
-                                   ? space->solve_rest(B, common_options<T>(task, known, &*space))
-                                   : SolveReport();
-      solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0), known),
-                      space->dimension(), space->products(), space->end(), rest};
-      solved.cost.damp = solved.space->damps();
-    }
-    solved.report = run_solver(task, op, P, certifies ? compressed.get() : nullptr, space ? &*space : nullptr,
-                               known, B, X, variances ? &*variances : nullptr, times, shows_progress, solved);
-    solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
-  });
+  OperatorPtr<T> op = A.product;
+  if (!arguments.product.report.empty()) op = std::make_shared<MeteredProduct<T>>(op, received);
+  op = make_operator(task, op);
+  Columns<T> columns = read_all_columns(task, *op, shows_progress, solved.cost, measured);
+  const auto hash = arguments.verify_matrix ? block_hash(*A.product) : std::nullopt;
+  measured.compute(*grid, [&] { compute(task, A, op, columns, times, shows_progress, known, solved); });
   if (arguments.verify_matrix)
-    require_same_matrix(file, *grid, layout_of_matrix(task), hash == block_hash(*plain));
+    require_same_matrix(file_of_elements(task), *grid, layout_of_matrix(task),
+                        hash == block_hash(*A.product));
   // Results are safe before anything is derived from them, which may fail.
-  clock.lap();
-  if (task.sweep && !task.sweep.in_space)
-    solved.curve = damping_curve(task.sweep.damps, solved.report, X, arguments.sweep.rule,
-                                 arguments.sweep.noise.value_or(0));
-  const Range saved = solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, X.cols()};
-  write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, X);
-  if (variances) write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *variances);
+  Stopwatch clock;
+  write_solutions(task, columns, solved);
   measured.write_seconds = clock.lap();
   measured.predicted_part_seconds = times->median();
-  if (is_on_disk(task))
-    solved.disk = disk_use(*grid, streamed ? streamed->bytes_read() : compressed->bytes_read(),
-                           streamed ? streamed->seconds_waited() : compressed->seconds_waited(), task);
-  if (certifies) {
+  if (is_on_disk(task)) solved.disk = disk_use(*grid, A.bytes_read(), A.seconds_waited(), task);
+  if (A.is_certified()) {
     measured.planned_bytes = certified_bytes(task, *planned_product<T>(task)).back();
   } else {
     note_bytes(task, *received, measured);
     measured.planned_bytes = memory_of_rank(plan_of<T>(task), grid->my_row(), grid->my_col());
   }
   if (!arguments.product.report.empty())
-    solved.column_figures = column_figures(B, X, solved.report, solved.cost);
-  if (arguments.bounds_errors()) {
-    known.damp = solved.cost.damp;
-    solved.sigma_min = known.sigma_min;
-    solved.error_bounds = error_bounds(solved.report, B, X, known);
-    if (solved.curve)
-      for (std::size_t k = 0; k < solved.curve->points.size(); ++k)
-        solved.curve->points[k].error_bound = solved.error_bounds[k];
-    const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(X));
-    if (shows_progress) print(text);
-  }
-  if (compressed) {
-    if (!certifies)
-      solved.compressed->bounds =
-          bounds_for_original(task, solved.report, B, X, solved.cost.damp, compressed->report());
-    const std::string text = verdicts_text(task, *solved.compressed, column_norms(X));
-    if (shows_progress) print(text);
-  }
+    solved.column_figures = column_figures(columns.B, columns.X, solved.report, solved.cost);
+  bound_errors(task, A, columns, shows_progress, known, solved);
   if (has_column(solved.report, StopReason::non_finite)) {
     const Space range = op->range(), domain = op->domain();
-    op = product = plain = P = nullptr, compressed = nullptr,
-    streamed = nullptr;  // frees the memory to read A again
+    op = nullptr;
+    A = {};  // frees the memory to read A again
     solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
   }
   return solved;
@@ -450,16 +442,9 @@ void warn_of_history(const SolveTask& task) {
                   history, saved_fact(task.saved, "iteration")));
 }
 
-}  // namespace
-
-ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
-  const bool talks = world.rank() == 0;
+/// Throws, on all ranks, if an output cannot be written, or is an input (collective over world).
+void check_files(Communicator& world, const SolveArguments& arguments) {
   const CheckpointOptions& checkpoint = arguments.options.checkpoint;
-  catch_signals(!checkpoint.directory.empty(), talks);
-  Stopwatch clock;
-  Measurements measured;
-  const Ranks ranks = make_ranks(world, arguments.product.device, arguments.product.transport);
-  measured.setup_seconds = clock.lap();
   std::vector<NamedFile> outputs;
   if (!arguments.dry_run)
     outputs = {{"--output", arguments.output},
@@ -480,6 +465,33 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
                  manifest_in("--space", arguments.space)},
                 outputs);
   if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
+}
+
+/// What a run would take (collective over world).
+void tell_plan(Communicator& world, const SolveTask& task) {
+  const bool talks = world.rank() == 0;
+  with_scalar_type(task.shape.type, [&]<Scalar T>() {
+    if (!task.arguments.certify.empty()) {
+      const std::string text =
+          certified_plan_text(world, task, certified_bytes(task, *planned_product<T>(task)));
+      if (talks) print(text);
+    } else if (talks) {
+      print(plan_text(plan_of<T>(task)));
+    }
+  });
+  if (talks && is_on_disk(task)) print(disk_text(task));
+}
+
+}  // namespace
+
+ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
+  const bool talks = world.rank() == 0;
+  catch_signals(!arguments.options.checkpoint.directory.empty(), talks);
+  Stopwatch clock;
+  Measurements measured;
+  const Ranks ranks = make_ranks(world, arguments.product.device, arguments.product.transport);
+  measured.setup_seconds = clock.lap();
+  check_files(world, arguments);
   SolveTask task = read_task(world, arguments, ranks);
   find_room(world, task, [](const SolveTask& of) {
     return with_scalar_type(of.shape.type, [&]<Scalar T>() { return plan_of<T>(of); });
@@ -494,16 +506,7 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   if (talks && !(arguments.quiet && !arguments.dry_run))
     print(headline(task) + task.promotions + task.why_disk);
   if (arguments.dry_run) {
-    with_scalar_type(task.shape.type, [&]<Scalar T>() {
-      if (!arguments.certify.empty()) {
-        const std::string text =
-            certified_plan_text(world, task, certified_bytes(task, *planned_product<T>(task)));
-        if (talks) print(text);
-      } else if (talks) {
-        print(plan_text(plan_of<T>(task)));
-      }
-    });
-    if (talks && is_on_disk(task)) print(disk_text(task));
+    tell_plan(world, task);
     return ExitStatus::done;
   }
   Solved solved;
