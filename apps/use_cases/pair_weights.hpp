@@ -77,14 +77,21 @@ inline void append(SolveReport& all, const SolveReport& part, Index first) {
   }
 }
 
+/// The most shots that are solved together: all, or those with equal weights that follow each other.
+inline Index shots_together(const Table& weights, Index shots) {
+  if (weights.values.empty()) return shots;
+  Index most = 0;
+  for (Index first = 0, equal = 0; first < shots; first += equal)
+    most = std::max(most, equal = equally_weighted(weights, first, shots));
+  return most;
+}
+
 /// What solve_weighted() takes on this rank, as solve_bytes() says it.
 template <Scalar T>
 SolveBytes solve_weighted_bytes(Solver solver, const OperatorPtr<T>& A, const Table& weights, Index shots,
                                 const SolveOptions& options = {}) {
   if (weights.values.empty()) return solve_bytes(solver, *A, shots, options);
-  Index most = 0;
-  for (Index first = 0, equal = 0; first < shots; first += equal)
-    most = std::max(most, equal = equally_weighted(weights, first, shots));
+  const Index most = shots_together(weights, shots);
   const OperatorPtr<T> W = diagonal<T>(A->range(), planned_matrix<T>(A->range().grid, A->range().layout(1)));
   SolveBytes bytes = solve_bytes(solver, *product(W, A), most, options);
   bytes.vectors += A->range().local_rows() * most * static_cast<Index>(sizeof(T));  // their data

@@ -11,7 +11,7 @@ namespace gridlops {
 
 void ScratchStack::renew_serials() {
   static std::atomic<Index> last{0};
-  *round_ = ++last;
+  common_->round = ++last;
 }
 
 void ScratchStack::release() {
@@ -21,7 +21,7 @@ void ScratchStack::release() {
 }
 
 const std::shared_ptr<ScratchStack>& ScratchStack::inner() {
-  if (inner_ == nullptr) inner_.reset(new ScratchStack(backend_, round_, shared_, depth_ + 1));
+  if (inner_ == nullptr) inner_.reset(new ScratchStack(backend_, common_, depth_ + 1));
   return inner_;
 }
 

@@ -23,7 +23,7 @@ namespace gridlops {
 class ScratchStack {
  public:
   explicit ScratchStack(std::shared_ptr<Backend> backend)
-      : ScratchStack(std::move(backend), std::make_shared<Index>(), std::make_shared<SharedObjects>(), 0) {
+      : ScratchStack(std::move(backend), std::make_shared<Common>(), 0) {
     renew_serials();
   }
 
@@ -43,7 +43,12 @@ class ScratchStack {
   void renew_serials();
   /// Whoever reserved memory when this number was the same still has it, as well as memory that it shares
   /// with others on the same grid. No two stacks have the same.
-  Index serial() const { return *round_ * most_stacks + depth_; }
+  Index serial() const { return common_->round * most_stacks + depth_; }
+
+  /// Says that an operator on the grid could not take memory, and so may have lost some that others share.
+  void note_loss() { ++common_->losses; }
+  /// How often that happened.
+  Index losses() const { return common_->losses; }
 
   /// The next array. There is room for it.
   std::byte* push(Index bytes);
@@ -69,7 +74,7 @@ class ScratchStack {
   /// there is none, the one that make() returns.
   template <class Shared, class Make>
   std::shared_ptr<Shared> shared(int kind, Make&& make) {
-    std::weak_ptr<void>& known = (*shared_)[{typeid(Shared), kind}];
+    std::weak_ptr<void>& known = common_->objects[{typeid(Shared), kind}];
     if (const auto object = known.lock()) return std::static_pointer_cast<Shared>(object);
     const std::shared_ptr<Shared> made = make();
     known = made;
@@ -79,18 +84,19 @@ class ScratchStack {
  private:
   static constexpr Index most_stacks = Index{1} << 20;  // one within the other
 
-  using SharedObjects = std::map<std::pair<std::type_index, int>, std::weak_ptr<void>>;
+  /// Of a stack, and all that are within or around it.
+  struct Common {
+    Index round = 0, losses = 0;
+    std::map<std::pair<std::type_index, int>, std::weak_ptr<void>> objects{};
+  };
 
-  ScratchStack(std::shared_ptr<Backend> backend, std::shared_ptr<Index> round,
-               std::shared_ptr<SharedObjects> shared, Index depth)
-      : backend_(std::move(backend)), round_(std::move(round)), shared_(std::move(shared)), depth_(depth) {}
+  ScratchStack(std::shared_ptr<Backend> backend, std::shared_ptr<Common> common, Index depth)
+      : backend_(std::move(backend)), common_(std::move(common)), depth_(depth) {}
 
   std::shared_ptr<Backend> backend_;
   Buffer<std::byte> memory_;
   std::shared_ptr<ScratchStack> inner_;
-  // Of this stack, and all that are within or around it.
-  std::shared_ptr<Index> round_;
-  std::shared_ptr<SharedObjects> shared_;
+  std::shared_ptr<Common> common_;
   Index depth_, in_use_ = 0;
   int working_ = 0;
 };

@@ -12,7 +12,6 @@
 #include "compressed/stored_tile.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
-#include "gridlops/streamed/streamed_matrix.hpp"
 #include "streamed/series_blocks.hpp"
 
 namespace gridlops {

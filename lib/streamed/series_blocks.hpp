@@ -19,7 +19,8 @@
 
 namespace gridlops {
 
-/// A rank's block of a matrix, cut into parts that are stored elsewhere.
+/// A rank's block of a matrix, cut into parts that are stored elsewhere: in a series, or by themselves
+/// (own()).
 class SeriesBlock {
  public:
   using WritePart = std::function<void(Index part, Index begin, const std::byte* from, Index bytes)>;
@@ -58,7 +59,7 @@ class SeriesBlock {
   std::array<Index, 2> passes_{};  // forward, adjoint
 };
 
-/// Such a block with its products.
+/// Such a block with its products, on disks or in memory.
 template <Scalar T>
 class StoredBlock : public LocalBlock<T>, public SeriesBlock {
  public:

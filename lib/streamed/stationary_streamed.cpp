@@ -8,7 +8,6 @@
 #include "comm/norm_of_ranks.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/ops/matrix_mult.hpp"
 #include "ops/matrix/stationary_operator.hpp"
 
 namespace gridlops {

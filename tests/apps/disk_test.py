@@ -291,13 +291,16 @@ def check_address_space(suite, scratch):
     enough = 0
     for limit in range(375000, 750000, 25000):
         endings = {}
-        for storage in ("columns", "auto", "disk"):
-            run = suite.run("solve", "--matrix", "long_A.npy", "--rhs", "long_B.npy", "--output", "X.npy", "--damp", 1, "--iterations", 5, "--tolerance", "1e-1",
-                            "--quiet", "--scratch", scratch, *([] if storage == "auto" else ["--storage", storage]), shell=f"ulimit -v {limit}; exec {{}}",
-                            environment={"OPENBLAS_NUM_THREADS": "1", "GRIDLOPS_THREADS": "1"})
-            endings[storage] = run.status
-            suite.check(run.status in (0, 71), "ulimit -v", limit, storage, "ends with", run.status, run.errors)
-            suite.check("a thread cannot be started" not in run.errors or f"(ulimit -v) {1024 * limit} bytes" in run.errors, "misses the limit:", run.errors)
+        # Near the limit, where threads happen to take their arenas decides; so a run may have another try.
+        for storage, tries in (("columns", 1), ("auto", 3), ("disk", 3)):
+            while tries > 0 and endings.get(storage) != 0:
+                tries -= 1
+                run = suite.run("solve", "--matrix", "long_A.npy", "--rhs", "long_B.npy", "--output", "X.npy", "--damp", 1, "--iterations", 5,
+                                "--tolerance", "1e-1", "--quiet", "--scratch", scratch, *([] if storage == "auto" else ["--storage", storage]),
+                                shell=f"ulimit -v {limit}; exec {{}}", environment={"OPENBLAS_NUM_THREADS": "1", "GRIDLOPS_THREADS": "1"})
+                endings[storage] = run.status
+                suite.check(run.status in (0, 71), "ulimit -v", limit, storage, "ends with", run.status, run.errors)
+                suite.check("a thread cannot be started" not in run.errors or f"(ulimit -v) {1024 * limit} bytes" in run.errors, "misses the limit:", run.errors)
         if endings["columns"] == 0:
             suite.check(set(endings.values()) == {0}, "ulimit -v", limit, "lets columns be solved with, but", endings)
             enough += 1

@@ -56,8 +56,10 @@ TEST_CASE("A matrix that one rank changes in place is found before a product, by
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     for (const Algorithm algorithm : all_algorithms) {
-      for (const Storage storage : {Storage::columns, Storage::packed}) {
-        if (storage == Storage::packed && !may_be_packed(algorithm)) continue;
+      for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes}) {
+        if (storage != Storage::columns && !may_be_packed(algorithm)) continue;
+        const bool in_planes = storage == Storage::planes;
+        if (in_planes && grid->backend()->memory_space() != MemorySpace::host) continue;
         const Layout layout = matrix_layout(algorithm, *grid, 12, 10);
         DistMatrix<double> memory = filled(grid, layout, first);
         const OperatorPtr<double> op = matrix_mult(
@@ -81,6 +83,12 @@ TEST_CASE("A matrix that one rank changes in place is found before a product, by
         for (const Ending& ending : endings()) {
           CHECK(all_ended_alike(*grid, ending));
           CHECK(rank_of(ending) == (grid->comm().size() == 1 ? -1 : 0));
+          CHECK(contains(ending.text, "call matrix_changed() on all ranks"));
+        }
+        if (in_planes) {
+          const OperatorPtr<double> high = high_plane(op);
+          const Ending ending = ending_of([&] { high->apply(1, X, 0, AX); });
+          CHECK(all_ended_alike(*grid, ending));
           CHECK(contains(ending.text, "call matrix_changed() on all ranks"));
         }
         memory.fill(second);

@@ -66,10 +66,10 @@ template <Scalar T>
 using InSingle = StationaryOperator<T, LinearOperator<T>>;
 
 template <Scalar T>
-InSingle<T> in_single(const DistMatrix<T>& A, const std::shared_ptr<const bool>& fails) {
+InSingle<T> in_single(const DistMatrix<T>& A, const std::shared_ptr<const bool>& fails, bool joins) {
   return {A,
           std::make_shared<SingleBlock<T>>(A.local(), fails),
-          {.may_fail_alone = true},
+          {.joins_products = joins, .may_fail_alone = true},
           shared_products<T>(*A.grid(), ReductionOrder::by_rank)};
 }
 
@@ -89,14 +89,18 @@ TEMPLATE_LIST_TEST_CASE("A block of a new kind multiplies as an operator, also i
     const Whole<T> A = integers<T>(1, rows, cols);
     for (const GridPtr& grid : all_grids()) {
       if (!grid->is_member() || !is_on_host(grid)) continue;
-      const InSingle<T> single = in_single(matrix_of(grid, A), std::make_shared<bool>(false));
+      const auto works = std::make_shared<bool>(false);
+      const InSingle<T> single = in_single(matrix_of(grid, A), works, false),
+                        joined = in_single(matrix_of(grid, A), works, true);
       const OperatorPtr<T> columns = matrix_mult(Algorithm::stationary_a, matrix_of(grid, A));
       for (const Index nrhs : {0, 1, 4, 130}) {
         INFO(describe(*grid) << ": A " << rows << " x " << cols << ", " << nrhs << " columns");
         const Whole<T> X = integers<T>(2, cols, nrhs), Y = integers<T>(3, rows, nrhs);
         CHECK(products(single, X, Y) == products(*columns, X, Y));
+        CHECK(products(joined, X, Y) == products(*columns, X, Y));
       }
       CHECK(dot_test(single).passed);
+      CHECK(dot_test(joined).passed);
     }
   }
 }
@@ -107,22 +111,24 @@ TEST_CASE("A block that fails on one rank is an error on all, and not for good",
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member() || !is_on_host(grid)) continue;
     INFO(describe(*grid));
-    const auto fails = std::make_shared<bool>(false);
-    const InSingle<T> op = in_single(matrix_of(grid, A), fails);
-    const std::vector<T> before = products(op, X, Y);
-    const DistMatrix<T> model = filled(grid, op.domain().layout(3), X),
-                        data = filled(grid, op.range().layout(3), Y);
-    DistMatrix<T> Q(grid, data.layout()), U(grid, model.layout()), V(grid, model.layout());
-    const int last = grid->shape().size() - 1;
-    *fails = grid->comm().rank() == last;
-    const auto fails_alike = [&](const std::function<void()>& multiply) {
-      check_agreed<InputError>(*grid, last, "a block cannot be read", multiply);
-    };
-    fails_alike([&] { op.apply(1, model, 0, Q); });
-    fails_alike([&] { op.apply_adjoint(1, data, 0, U); });
-    fails_alike([&] { op.normal_product(model, data, Q, U, V); });
-    *fails = false;
-    CHECK(products(op, X, Y) == before);
+    for (const bool joins : {false, true}) {
+      const auto fails = std::make_shared<bool>(false);
+      const InSingle<T> op = in_single(matrix_of(grid, A), fails, joins);
+      const std::vector<T> before = products(op, X, Y);
+      const DistMatrix<T> model = filled(grid, op.domain().layout(3), X),
+                          data = filled(grid, op.range().layout(3), Y);
+      DistMatrix<T> Q(grid, data.layout()), U(grid, model.layout()), V(grid, model.layout());
+      const int last = grid->shape().size() - 1;
+      *fails = grid->comm().rank() == last;
+      const auto fails_alike = [&](const std::function<void()>& multiply) {
+        check_agreed<InputError>(*grid, last, "a block cannot be read", multiply);
+      };
+      fails_alike([&] { op.apply(1, model, 0, Q); });
+      fails_alike([&] { op.apply_adjoint(1, data, 0, U); });
+      fails_alike([&] { op.normal_product(model, data, Q, U, V); });
+      *fails = false;
+      CHECK(products(op, X, Y) == before);
+    }
   }
 }
 
@@ -132,8 +138,8 @@ TEST_CASE("Operators on one grid that share products count their memory once", "
     if (!grid->is_member() || !is_on_host(grid)) continue;
     INFO(describe(*grid));
     const auto fails = std::make_shared<bool>(false);
-    const InSingle<T> small = in_single(matrix_of(grid, integers<T>(1, 5, 3)), fails),
-                      large = in_single(matrix_of(grid, integers<T>(2, 40, 30)), fails);
+    const InSingle<T> small = in_single(matrix_of(grid, integers<T>(1, 5, 3)), fails, false),
+                      large = in_single(matrix_of(grid, integers<T>(2, 40, 30)), fails, false);
     const Partition columns = Partition::with_sizes({4}), none;
     KeptBytes kept;
     for (const InSingle<T>* op : {&small, &large, &small}) op->add_kept_bytes(kept, columns);

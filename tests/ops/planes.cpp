@@ -10,6 +10,7 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "support/agreed_failures.hpp"
+#include "support/metered_backend.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 
@@ -97,6 +98,26 @@ TEMPLATE_LIST_TEST_CASE("Both planes follow a change of the matrix", "[planes]",
       CHECK(products(*op, X, Y) == products(*fresh, X, Y));
       CHECK(products(*high, X, Y) == products(*high_plane(fresh), X, Y));
     }
+  }
+}
+
+TEST_CASE("Memory of products that a matrix loses is taken anew by operators on its high plane", "[planes]") {
+  for (const GridShape shape : all_shapes(world().size())) {
+    const auto memory = std::make_shared<MeteredBackend>();
+    const auto grid = std::make_shared<const ProcessGrid>(world(), shape, memory);
+    if (!grid->is_member() || shape.size() == 1) continue;
+    INFO(describe(*grid));
+    const Whole<double> X = fractions<double>(2, 11, 3), Y = fractions<double>(3, 13, 3);
+    const OperatorPtr<double> A = stored_as<double>(Storage::planes, grid, Algorithm::stationary_a,
+                                                    fractions<double>(1, 13, 11)),
+                              twice = scale(2.0, high_plane(A));
+    const std::vector<double> before = products(*twice, X, Y);
+    const DistMatrix<double> many = filled(grid, A->domain().layout(50), fractions<double>(4, 11, 50));
+    DistMatrix<double> result(grid, A->range().layout(50));
+    memory->limit_block_bytes(1);
+    CHECK_THROWS_AS(A->apply(1, many, 0, result), OutOfMemory);
+    memory->limit_block_bytes(std::numeric_limits<Index>::max());
+    CHECK(products(*twice, X, Y) == before);
   }
 }
 

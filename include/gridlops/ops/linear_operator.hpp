@@ -132,8 +132,9 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// columns of each part that memory has been taken for.
   struct Preparation {
     ProductKind kind;
-    Index
-        scratch;  // the serial number of the memory if this is an outermost operator of the library's, else 0
+    // The serial number of the memory if this is an outermost operator of the library's; else how often
+    // memory was lost on the grid, negated.
+    Index scratch;
     bool is_agreed = false;
     std::vector<Index> most{};
   };

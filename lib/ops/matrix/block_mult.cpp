@@ -4,14 +4,15 @@
 
 #include "base/instantiate.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/matrix_block.hpp"
+#include "ops/matrix/high_plane.hpp"
 
 namespace gridlops {
 
 namespace {
 
 /// Every rank of grid column q has block row q of A, and every rank of grid row p has block column p of X.
-/// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p.
+/// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p. Blocks are
+/// in memory: they never fail alone, and use no scratch memory.
 template <Scalar T, class Interface>
 class BlockRows : public Interface {
  public:
@@ -73,9 +74,10 @@ class BlockMult final : public BlockRows<T, MatrixOperator<T>> {
   BlockMult(const std::shared_ptr<MatrixBlock<T>>& A, ReductionOrder order)
       : BlockRows<T, MatrixOperator<T>>(A->matrix(), A, order, std::make_shared<Buffer<T>>(), A) {}
 
-  OperatorPtr<T> with_block(std::shared_ptr<LocalBlock<T>> block) const override {
-    return std::make_shared<BlockRows<T, LinearOperator<T>>>(this->matrix_block()->matrix(), std::move(block),
-                                                             this->order(), this->sum());
+  OperatorPtr<T> high_plane() const override {
+    const std::shared_ptr<MatrixBlock<T>>& A = this->matrix_block();
+    return std::make_shared<BlockRows<T, HighPlaneOperator<T>>>(
+        A->matrix(), std::make_shared<HighPlane<T>>(A), this->order(), this->sum(), A);
   }
 };
 

@@ -58,12 +58,13 @@ class LocalBlock {
 /// What all ranks know of the blocks of a matrix, idle ranks, too, which have none.
 struct BlockFacts {
   bool reads_once = false;      ///< multiply_once() reads a block from memory, or from a disk, once
+  bool joins_products = false;  ///< normal products are made by multiply_once(); else they are three products
   bool may_fail_alone = false;  ///< products may throw on one rank, as when its disk fails
   Index sum_rows = 0;           ///< the rows of Q that multiply_once() completes together; 0: all
 
   /// Of blocks that are read once. widest: the columns of the widest block of all.
   static BlockFacts of_one_pass(Index widest, Index element_bytes) {
-    return {.reads_once = true, .sum_rows = one_pass_chunk(widest, element_bytes)};
+    return {.reads_once = true, .joins_products = true, .sum_rows = one_pass_chunk(widest, element_bytes)};
   }
 };
 

@@ -78,7 +78,8 @@ class MatrixBlock final : public LocalBlock<T> {
   const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
   BlockFacts facts() const {
     const Index widest = matrix().layout().cols.partition.largest();
-    return is_packed_ ? BlockFacts::of_one_pass(widest, Index{sizeof(T)}) : BlockFacts();
+    return is_packed_ ? BlockFacts::of_one_pass(widest, Index{sizeof(T)})
+                      : BlockFacts{.joins_products = true};
   }
 
   /// Hash of the elements, independent of how they are stored.
@@ -134,16 +135,14 @@ class MatrixOperator : public LinearOperator<T>, public StoredMatrix {
   void renew_copies() const final { A_->renew_copies(); }
 
   const std::shared_ptr<MatrixBlock<T>>& matrix_block() const { return A_; }
-  /// The operator of other blocks of this shape, with the same exchanges and buffers.
-  virtual OperatorPtr<T> with_block(std::shared_ptr<LocalBlock<T>> block) const = 0;
+  /// The operator of the high plane of a matrix in planes, with the same exchanges and buffers.
+  virtual OperatorPtr<T> high_plane() const = 0;
 
  protected:
   MatrixOperator(Space range, Space domain, std::shared_ptr<MatrixBlock<T>> A)
       : LinearOperator<T>(std::move(range), std::move(domain)), A_(std::move(A)) {}
 
  private:
-  bool runs_callers_code() const override { return false; }
-
   std::shared_ptr<MatrixBlock<T>> A_;
 };
 

@@ -101,8 +101,8 @@ class NormalProduct {
     }
   }
 
-  /// Q is summed `sum_rows` rows at a time, or 0: all. If A throws, this goes on, and the FailureScope of the
-  /// caller keeps the exception.
+  /// Q is summed `sum_rows` rows at a time, or 0: all. If A throws, this goes on, and the FailureScope around
+  /// it, which there must be, keeps the exception.
   void run(LocalBlock<T>& A, const ProcessGrid& grid, Index sum_rows, const CutBlock& models,
            const CutBlock& data, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
            MatrixView<T> U, MatrixView<T> V) {

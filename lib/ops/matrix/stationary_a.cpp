@@ -4,7 +4,7 @@
 
 #include "base/instantiate.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/matrix_block.hpp"
+#include "ops/matrix/high_plane.hpp"
 #include "ops/matrix/stationary_operator.hpp"
 
 namespace gridlops {
@@ -18,9 +18,10 @@ class StationaryA final : public StationaryOperator<T, MatrixOperator<T>> {
       : StationaryOperator<T, MatrixOperator<T>>(A->matrix(), A, A->facts(),
                                                  own_products<T>(A->grid(), order), A) {}
 
-  OperatorPtr<T> with_block(std::shared_ptr<LocalBlock<T>> block) const override {
-    return std::make_shared<StationaryOperator<T, LinearOperator<T>>>(
-        this->matrix_block()->matrix(), std::move(block), this->facts(), this->products());
+  OperatorPtr<T> high_plane() const override {
+    const std::shared_ptr<MatrixBlock<T>>& A = this->matrix_block();
+    return std::make_shared<StationaryOperator<T, HighPlaneOperator<T>>>(
+        A->matrix(), std::make_shared<HighPlane<T>>(A), this->facts(), this->products(), A);
   }
 };
 

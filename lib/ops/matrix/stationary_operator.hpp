@@ -41,6 +41,7 @@ class StationaryOperator : public Interface {
     reserve(op == Op::none ? ProductKind::forward : ProductKind::adjoint, columns);
   }
   void do_reserve_normal_product(const Partition& columns) const final {
+    if (!facts_.joins_products) return Interface::do_reserve_normal_product(columns);
     reserve(ProductKind::normal, columns);
   }
   void reserve(ProductKind kind, const Partition& columns) const {
@@ -71,6 +72,7 @@ class StationaryOperator : public Interface {
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const final {
+    if (!facts_.joins_products) return Interface::do_normal_product(P, R, Q, U, V);
     FailureScope failures;
     note_lone_failures(failures);
     products_->multiply_once(*block_, *this->domain().grid, facts_, block_of_models(*this),

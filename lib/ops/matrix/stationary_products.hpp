@@ -41,7 +41,7 @@ class StationaryProducts {
   }
 
   /// out ← α op(A) in + β out (collective over the grid), with this rank's block of A. If the block throws,
-  /// this goes on, and the FailureScope of the caller keeps the exception.
+  /// this goes on, and the FailureScope around it, which there must be, keeps the exception.
   void multiply(LocalBlock<T>& A, const ProcessGrid& grid, Op op, T alpha, const CutBlock& models,
                 const CutBlock& data, MatrixView<const T> in, T beta, MatrixView<T> out) {
     FailureScope failures;
@@ -73,7 +73,8 @@ class StationaryProducts {
   NormalProduct<T> normal_product_;
 };
 
-/// The products that operators on this grid share which are made one by one. Null on idle ranks.
+/// Those that all operators of T on this grid share which ask for them, while any has them. Null on idle
+/// ranks.
 template <Scalar T>
 std::shared_ptr<StationaryProducts<T>> shared_products(const ProcessGrid& grid, ReductionOrder order) {
   if (!grid.is_member()) return nullptr;
@@ -81,7 +82,7 @@ std::shared_ptr<StationaryProducts<T>> shared_products(const ProcessGrid& grid, 
       static_cast<int>(order), [&] { return std::make_shared<StationaryProducts<T>>(grid, order); });
 }
 
-/// Those of one operator, or of several that get them. Null on idle ranks.
+/// New ones, which only their owners share. Null on idle ranks.
 template <Scalar T>
 std::shared_ptr<StationaryProducts<T>> own_products(const ProcessGrid& grid, ReductionOrder order) {
   return grid.is_member() ? std::make_shared<StationaryProducts<T>>(grid, order) : nullptr;

@@ -190,14 +190,14 @@ bool LinearOperator<T>::prepare(ProductKind kind, const ConstDistMatrix<T>& mode
   const Partition& columns = model.layout().cols.partition;
   ScratchStack& scratch = detail::scratch_of(grid);
   const bool is_outermost = !runs_callers_code() && !scratch.has_operator();
-  Preparation& before = preparation(kind, is_outermost ? scratch.serial() : 0);
+  Preparation& before = preparation(kind, is_outermost ? scratch.serial() : -scratch.losses());
   const Check level = check_level();
   const bool compares = level == Check::all || (level == Check::entry && !before.is_agreed);
   if (!compares) test();
   const bool takes_memory = columns.total() > 0 && !covers(before.most, columns);
   if (compares || takes_memory) {
     const TraceRegion region("reserve");
-    const auto* const stored = level == Check::all ? dynamic_cast<const StoredMatrix*>(this) : nullptr;
+    const auto* const stored = level == Check::all ? dynamic_cast<const SeesChanges*>(this) : nullptr;
     agree(grid.comm(), name, [&](Agreement& agreement) {
       describe_operator(agreement, *this);
       describe_layout(agreement, "the model", model.layout());
@@ -217,6 +217,7 @@ bool LinearOperator<T>::prepare(ProductKind kind, const ConstDistMatrix<T>& mode
         // This may have freed memory that other operators use as well, also those around the callers' code
         // that is at work. All ranks are here.
         prepared_.clear();
+        scratch.note_loss();
         is_outermost ? scratch.release() : scratch.renew_serials();
         throw;
       }

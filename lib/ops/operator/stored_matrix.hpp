@@ -8,15 +8,23 @@
 
 namespace gridlops {
 
+/// An operator that multiplies by a block which may be the caller's.
+class SeesChanges {
+ public:
+  /// With GRIDLOPS_CHECK=all throws UsageError, on this rank, if the elements of the caller's block have
+  /// changed since the operator was made, or since a change was last noted.
+  virtual void require_unchanged() const = 0;
+
+ protected:
+  ~SeesChanges() = default;
+};
+
 /// The interface common to operators made by matrix_mult(). On this rank:
-class StoredMatrix {
+class StoredMatrix : public SeesChanges {
  public:
   /// See block_hash().
   virtual std::uint64_t hash() const = 0;
 
-  /// With GRIDLOPS_CHECK=all throws UsageError, on this rank, if the elements of the caller's block have
-  /// changed since the operator was made, or since a change was last noted.
-  virtual void require_unchanged() const = 0;
   /// Notes that the caller has changed the block. Throws UsageError, on this rank, if the operator owns it.
   virtual void note_change() const = 0;
   /// Updates the operator's copies of the block. All ranks have noted the change.
