@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Steps with A and inner iterations with an approximation: solutions are those of A by the filter factors of
 // Tikhonov regularisation, whatever the approximation.
-#include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/refined_solver.hpp"
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "io/npy_files.hpp"
 #include "support/disagreements.hpp"
