@@ -8,7 +8,7 @@ A fault is a table [[fault]]:
     right     what the source says there, once in the file. A statement ends with ; or }, all else is an expression
     after     text that the place is behind, where `right` alone is there more than once [none]
     before    text that follows the place, likewise
-    wrong     what the fault says instead; empty: the statement is left out
+    wrong     what the fault says instead; empty: the statement is left out, or the object of `const TYPE NAME;`
     test      the test that must fail, as Meson calls it
     cases     only these of its cases, in Catch2's words; for a test in Python the names of its functions [all]
     hangs     after so many seconds the fault counts as found: the right program is done long before
@@ -24,6 +24,7 @@ VARIABLE = "PLANTED_FAULT"
 HEADER = """#pragma once
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 /// Whether the fault of this name is to show.
 inline bool is_planted(const char* name) {
   const char* const planted = std::getenv("%s");
@@ -52,9 +53,18 @@ class Fault:
     def is_statement(self):
         return self.right.rstrip().endswith((";", "}"))
 
+    @property
+    def guard(self):
+        """The type and the name of an object that does something while it lives, and is left out."""
+        found = re.fullmatch(r"const (\w+) (\w+);", self.right)
+        return found.groups() if found and not self.wrong else None
+
     def switch(self):
         """What takes the place of the source's text: the switch is read once where it stands."""
         on = f'[] {{ static const bool is_on = is_planted("{self.name}"); return is_on; }}()'
+        if self.guard:
+            type_, name = self.guard
+            return f"const std::unique_ptr<const {type_}> {name}({on} ? nullptr : new {type_});"
         if self.is_statement:
             return f"{{ if ({on}) {{ {self.wrong} }} else {{ {self.right} }} }}"
         return f"({on} ? ({self.wrong}) : ({self.right}))"
@@ -96,6 +106,9 @@ def read_faults(root):
             raise ListError(f"{LIST}: {fault.name}: right and wrong are the same, or nothing")
         if not fault.wrong.strip() and not fault.is_statement:
             raise ListError(f"{LIST}: {fault.name}: only a statement can be left out")
+        declares = re.match(r"\s*(inline|constexpr|static|const|auto|using|template)\b", fault.right)
+        if fault.is_statement and declares and not fault.guard:
+            raise ListError(f"{LIST}: {fault.name}: a declaration ends with the switch around it; give its value alone")
         if any(text.count(opened) != text.count(closed) for text in (fault.right, fault.wrong) for opened, closed in ("()", "{}")):
             raise ListError(f"{LIST}: {fault.name}: right or wrong opens another number of brackets than it closes")
         if not fault.is_statement and any(is_list(text) for text in (fault.right, fault.wrong)):

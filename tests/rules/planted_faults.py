@@ -47,6 +47,7 @@ PLANTS = [
     ("a fault that changes nothing", {LIST: listed(wrong="x + y")}, "are the same"),
     ("an expression that is left out", {LIST: listed(wrong="")}, "only a statement can be left out"),
     ("an expression that is a list", {LIST: listed(right="x + y", wrong="x, y")}, "makes one value of several"),
+    ("a declaration", {LIST: listed(right="const int sum = x;", wrong="const int sum = y;")}, "a declaration ends with the switch"),
     ("a field that does not exist", {LIST: listed(tests="unit")}, "tests"),
     ("a field that is missing", {LIST: listed().replace("test = 'unit'\n", "")}, "test"),
     ("a list that is no TOML", {LIST: "[[fault]\n"}, LIST),
