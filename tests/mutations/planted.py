@@ -77,7 +77,11 @@ class Fault:
             times = "nowhere" if not found else f"at {len(found)} places"
             raise ListError(f"{LIST}: {self.name}: {self.file} has the text {whole!r} {times}; give the text that is "
                             "there now, with so much around it that it is there once")
-        return found[0] + len(self.after)
+        begin = found[0] + len(self.after)
+        code_before = re.sub(r"(\s*//[^\n]*\n\s*|\s)*\Z", "", text[:begin])
+        if self.is_statement and not code_before.endswith((";", "{", "}", ")", ":", "else")):
+            raise ListError(f"{LIST}: {self.name}: {self.right!r} is only the end of a statement")
+        return begin
 
 
 def is_list(expression):
@@ -111,6 +115,8 @@ def read_faults(root):
             raise ListError(f"{LIST}: {fault.name}: a declaration ends with the switch around it; give its value alone")
         if any(text.count(opened) != text.count(closed) for text in (fault.right, fault.wrong) for opened, closed in ("()", "{}")):
             raise ListError(f"{LIST}: {fault.name}: right or wrong opens another number of brackets than it closes")
+        if not fault.is_statement and re.match(r"\s*(if|else|for|while|return)\b|\s*}", fault.right):
+            raise ListError(f"{LIST}: {fault.name}: is neither an expression nor a whole statement")
         if not fault.is_statement and any(is_list(text) for text in (fault.right, fault.wrong)):
             raise ListError(f"{LIST}: {fault.name}: a switch makes one value of several with commas between them")
         faults.append(fault)

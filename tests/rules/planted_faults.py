@@ -47,6 +47,8 @@ PLANTS = [
     ("a fault that changes nothing", {LIST: listed(wrong="x + y")}, "are the same"),
     ("an expression that is left out", {LIST: listed(wrong="")}, "only a statement can be left out"),
     ("an expression that is a list", {LIST: listed(right="x + y", wrong="x, y")}, "makes one value of several"),
+    ("the beginning of a statement", {LIST: listed(right="return x + y", wrong="return x")}, "is neither an expression nor a whole statement"),
+    ("the end of a statement", {LIST: listed(right="+ y;", wrong="- y;")}, "is only the end of a statement"),
     ("a declaration", {LIST: listed(right="const int sum = x;", wrong="const int sum = y;")}, "a declaration ends with the switch"),
     ("a field that does not exist", {LIST: listed(tests="unit")}, "tests"),
     ("a field that is missing", {LIST: listed().replace("test = 'unit'\n", "")}, "test"),
