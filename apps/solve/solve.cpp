@@ -467,7 +467,7 @@ void check_files(Communicator& world, const SolveArguments& arguments) {
   if (!arguments.dry_run) check_checkpoint_directory(world, checkpoint);
 }
 
-/// What a run would take (collective over world).
+/// Prints what the run would take (collective over world).
 void tell_plan(Communicator& world, const SolveTask& task) {
   const bool talks = world.rank() == 0;
   with_scalar_type(task.shape.type, [&]<Scalar T>() {

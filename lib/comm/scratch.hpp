@@ -70,8 +70,8 @@ class ScratchStack {
   /// The stack of operators that callers' code applies within an operator on this one.
   const std::shared_ptr<ScratchStack>& inner();
 
-  /// What operators on the grid share as long as one of them keeps it: one object of each type and kind. If
-  /// there is none, the one that make() returns.
+  /// Returns the object of this type and kind that operators on the grid share. Calls make() if no operator
+  /// keeps one.
   template <class Shared, class Make>
   std::shared_ptr<Shared> shared(int kind, Make&& make) {
     std::weak_ptr<void>& known = common_->objects[{typeid(Shared), kind}];

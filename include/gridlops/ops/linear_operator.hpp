@@ -79,7 +79,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// occurs twice, or is shared, counts once. What Fourier transforms keep does not count, nor do operators
   /// of callers' classes.
   Index kept_bytes(const Partition& columns) const;
-  /// Adds them to what other operators keep, with which this one may share memory.
+  /// Adds these bytes to those of other operators. Memory that they share counts once.
   void add_kept_bytes(KeptBytes& kept, const Partition& columns) const;
 
   /// Throws ShapeError, on all ranks, unless the model is in domain(), the data are in range(), and both have
@@ -120,7 +120,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// What scratch_bytes() returns for an operator of the library. A normal product is asked for only if
   /// has_one_pass().
   virtual Index do_scratch_bytes(ProductKind, const Partition& /*columns*/) const { return 0; }
-  /// What add_kept_bytes() adds.
+  /// Implements add_kept_bytes(). The default adds nothing.
   virtual void do_add_kept_bytes(KeptBytes& /*kept*/, const Partition& /*columns*/) const {}
   virtual void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const = 0;
   virtual void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const = 0;

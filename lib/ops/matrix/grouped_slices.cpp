@@ -78,7 +78,7 @@ class GroupedSlices final : public LibraryOperator<T> {
       products_->reserve(kind, models_of(slice), data_of(slice), columns.total());
     }
   }
-  /// What products take is exact where slices have one shape.
+  /// The workspace of products is exact if all slices have one shape.
   void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const override {
     const ProcessGrid& grid = *own_grid_;
     for (const Slice& slice : slices_) {

@@ -43,8 +43,8 @@ class LocalBlock {
   /// The bytes that products with this many columns take beside them and the scratch memory. Blocks that
   /// share products take them once.
   virtual Index workspace_bytes(Index /*columns*/) const { return 0; }
-  /// What this rank has read of the block from a disk, in bytes, and how long products have waited for it, in
-  /// seconds.
+  /// The bytes of the block that this rank has read from a disk, and the seconds that products have waited
+  /// for them.
   virtual Index bytes_read() const { return 0; }
   virtual double seconds_waited() const { return 0; }
 
@@ -55,7 +55,7 @@ class LocalBlock {
   }
 };
 
-/// What all ranks know of the blocks of a matrix, idle ranks, too, which have none.
+/// Facts about the blocks of a matrix that every rank knows. Idle ranks have no block to ask.
 struct BlockFacts {
   bool reads_once = false;      ///< multiply_once() reads a block from memory, or from a disk, once
   bool joins_products = false;  ///< normal products are made by multiply_once(); else they are three products
