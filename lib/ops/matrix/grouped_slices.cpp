@@ -38,10 +38,8 @@ class GroupedSlices final : public LibraryOperator<T> {
       const Space model_space = domain_nested(matrix), data_space = range_nested(matrix);
       models = {models.end(), model_space.local_rows()};
       data = {data.end(), data_space.local_rows()};
-      auto block = std::make_unique<MatrixBlock<T>>(std::move(matrix), options);
-      const BlockFacts facts = block->facts();
-      slices_.push_back(
-          {std::move(block), facts, model_space.rows.partition, data_space.rows.partition, models, data});
+      slices_.push_back({std::make_unique<MatrixBlock<T>>(std::move(matrix), options),
+                         model_space.rows.partition, data_space.rows.partition, models, data});
     }
   }
 
@@ -50,8 +48,7 @@ class GroupedSlices final : public LibraryOperator<T> {
  private:
   /// A matrix, how its models and data are cut over the group, and which rows of this rank's block they are.
   struct Slice {
-    std::unique_ptr<LocalBlock<T>> A;
-    BlockFacts facts;
+    std::unique_ptr<MatrixBlock<T>> A;
     Partition model_parts, data_parts;
     Range models, data;
   };
@@ -102,7 +99,7 @@ class GroupedSlices final : public LibraryOperator<T> {
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const override {
     for (const Slice& slice : slices_)
-      products_->multiply_once(*slice.A, *own_grid_, slice.facts, models_of(slice), data_of(slice),
+      products_->multiply_once(*slice.A, *own_grid_, slice.A->facts(), models_of(slice), data_of(slice),
                                P.local().row_block(slice.models), R.local().row_block(slice.data),
                                Q.local().row_block(slice.data), U.local().row_block(slice.models),
                                V.local().row_block(slice.models));
