@@ -58,9 +58,9 @@ struct SolveArguments {
   std::string precondition = "none";
   std::optional<bool> one_pass = false;  ///< none: chosen
   bool one_pass_is_given = false;        ///< otherwise a matrix on disks has one pass
-  std::optional<Storage> storage;        ///< none: chosen
-  Index memory = 0;                      ///< of a rank, in bytes; 0: what is available
-  std::string scratch, tiles;            ///< for a matrix on disks
+  StoredAs stored_as;
+  Index memory = 0;            ///< of a rank, in bytes; 0: what is available
+  std::string scratch, tiles;  ///< for a matrix on disks
   std::optional<double> lambda_relative;
   std::optional<double> sigma_min;  ///< no singular value of A is smaller
   bool probable_sigma_min = false;  ///< a sketch of A says what none is below

@@ -72,7 +72,7 @@ void DependentOptions::check(const std::string& value) const {
 }
 
 void require_compatible(const IterationRequest& asked) {
-  const bool one_pass = asked.one_pass.value_or(false), on_disk = asked.storage == Storage::disk;
+  const bool one_pass = asked.one_pass.value_or(false), on_disk = asked.place == MatrixPlace::disk;
   const bool block = asked.solver == Solver::block_cgls;
   if ((one_pass || on_disk || block) && asked.algorithm != Algorithm::automatic &&
       asked.algorithm != Algorithm::stationary_a) {

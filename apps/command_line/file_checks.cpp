@@ -14,7 +14,6 @@
 #include "command_line/trace_output.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
-#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/output_folder.hpp"
 #include "gridlops/io/text_file.hpp"
@@ -126,25 +125,6 @@ CommonType common_type(const std::vector<std::pair<std::string, MatrixHeader>>& 
       common.promotions += fmt::format("{} has elements of type {}, which become {}, as others are\n", path,
                                        name_of(header.type), name_of(common.type));
   return common;
-}
-
-OperatorFile read_operator_header(Communicator& world, const std::string& name) {
-  std::error_code ignored;
-  std::array<int, 1> is_directory{world.rank() == 0 && fs::is_directory(name, ignored) ? 1 : 0};
-  world.broadcast(is_directory, 0);
-  if (is_directory[0] == 0) return {read_matrix_header(world, name), false};
-  return {read_compressed_header(world, name), true};
-}
-
-void require_fits(const OperatorFile& matrix, const std::string& name, Algorithm algorithm, ScalarType type) {
-  if (!matrix.is_compressed) return;
-  if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
-    throw UsageError(fmt::format("{} is compressed, and multiplied by stationary-a only, not by {}", name,
-                                 name_of(algorithm)));
-  if (type != matrix.header.type)
-    throw InputError(
-        fmt::format("{} is compressed, of {}, which does not hold all other inputs: they need {}", name,
-                    name_of(matrix.header.type), name_of(type)));
 }
 
 std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,

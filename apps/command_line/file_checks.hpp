@@ -33,17 +33,6 @@ struct CommonType {
 };
 CommonType common_type(const std::vector<std::pair<std::string, MatrixHeader>>& files);
 
-/// A file that holds a matrix, or a directory in which gridlops compress saved one.
-struct OperatorFile {
-  MatrixHeader header;
-  bool is_compressed = false;
-};
-/// Reads the header of either (collective over world). Throws InputError on all ranks.
-OperatorFile read_operator_header(Communicator& world, const std::string& name);
-/// Throws on all ranks if a compressed matrix cannot be multiplied by this algorithm, with operands of this
-/// type.
-void require_fits(const OperatorFile& matrix, const std::string& name, Algorithm algorithm, ScalarType type);
-
 /// The numbers of a file that is a vector of any type, which must be finite and not negative (collective).
 /// one, many: their names, "a damping" and "dampings". Throws InputError on all ranks.
 std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,

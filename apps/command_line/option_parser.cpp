@@ -20,6 +20,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+constexpr const char* disk = "disk";
+
 /// The number of insertions, deletions, replacements and swaps of neighbours that lead from a to b (Damerau:
 /// A technique for computer detection and correction of spelling errors, CACM 7, 1964).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
@@ -227,10 +229,20 @@ Names<Algorithm> algorithms() {
 
 Names<std::optional<Storage>> storages() {
   Names<std::optional<Storage>> names{{"auto", std::nullopt}};
-  for (const auto& [name, storage] :
-       names_of({Storage::columns, Storage::packed, Storage::planes, Storage::disk}))
+  for (const auto& [name, storage] : names_of({Storage::columns, Storage::packed, Storage::planes}))
     names.emplace_back(name, storage);
   return names;
+}
+
+Names<StoredAs> storages_and_disk() {
+  Names<StoredAs> names;
+  for (const auto& [name, storage] : storages()) names.emplace_back(name, StoredAs{storage});
+  names.emplace_back(disk, StoredAs{.place = MatrixPlace::disk});
+  return names;
+}
+
+const char* name_of_storage(const PlannedIteration& iteration) {
+  return iteration.place == MatrixPlace::disk ? disk : name_of(iteration.storage);
 }
 
 Names<std::optional<bool>> switches() { return {{"auto", std::nullopt}, {"on", true}, {"off", false}}; }

@@ -15,8 +15,7 @@
 #include "command_line/option_values.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/communicator.hpp"
-#include "gridlops/ops/cost_model.hpp"
-#include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/plan.hpp"
 
 namespace gridlops::program {
 
@@ -41,6 +40,15 @@ Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
+/// How A is stored: in which way, none if that is chosen, and where.
+struct StoredAs {
+  std::optional<Storage> storage{};
+  MatrixPlace place = MatrixPlace::memory;
+};
+/// Those of storages(), in memory, and "disk".
+Names<StoredAs> storages_and_disk();
+/// The name there of how an iteration has A.
+const char* name_of_storage(const PlannedIteration& iteration);
 Names<std::optional<bool>> switches();
 /// Those of hosts and of GPUs, and "auto".
 Names<std::string> transports();

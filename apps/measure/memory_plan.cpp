@@ -123,19 +123,6 @@ Index memory_of_rank(const PlannedSolve& plan, int row, int col) {
   return RankPlan(plan, row, col).bytes()[in_all];
 }
 
-double bytes_moved(const SavedCompressed& matrix, const ProductShape& shape, GridShape grid) {
-  Index most = 0;
-  for (int row = 0; row < grid.rows; ++row) {
-    for (int col = 0; col < grid.cols; ++col) {
-      Index bytes = 2 * matrix.bytes_of_rank(grid, row, col, 0);
-      for (const bool adjoint : {false, true})
-        bytes += product_cost(Algorithm::stationary_a, shape, grid, row, col, adjoint).bytes_received;
-      most = std::max(most, bytes);
-    }
-  }
-  return static_cast<double>(most);
-}
-
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,
                         std::span<const Index> most) {
   std::string text = fmt::format("{:<38}{:>12}{:>12}\n", "on each rank", "least", "most");

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 #include "gridlops/solve/solver.hpp"
@@ -40,17 +41,14 @@ struct PlannedSolve {
 /// everything that ranks divide.
 Index memory_of_rank(const PlannedSolve& plan, int row, int col);
 
-/// Calls work(row, col) for the ranks of which one needs most: that one, or all if A is compressed.
-template <class Work>
-void for_each_full_rank(GridShape grid, bool is_compressed, Work&& work) {
-  if (!is_compressed) grid = {1, 1};
+/// The largest bytes(row, col) of the ranks of a grid.
+template <class Bytes>
+Index largest_on(GridShape grid, Bytes&& bytes) {
+  Index most = std::numeric_limits<Index>::lowest();
   for (int row = 0; row < grid.rows; ++row)
-    for (int col = 0; col < grid.cols; ++col) work(row, col);
+    for (int col = 0; col < grid.cols; ++col) most = std::max<Index>(most, bytes(row, col));
+  return most;
 }
-
-/// What the rank that has most of a compressed matrix reads of it, and receives, in one product and one with
-/// the adjoint.
-double bytes_moved(const SavedCompressed& matrix, const ProductShape& shape, GridShape grid);
 
 /// A table of bytes, each with a name, on the ranks with the least and the most.
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include <limits>
-#include <optional>
-
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "measure/memory_plan.hpp"
+#include "matrix/matrix_file.hpp"
 #include "measure/number_checks.hpp"
 #include "measure/report.hpp"
 #include "subcommands.hpp"
@@ -26,8 +23,8 @@ struct MultiplyArguments {
 };
 
 struct Operands {
-  MatrixHeader A, X;
-  bool is_compressed = false;  ///< A, by gridlops compress
+  MatrixFile A;
+  MatrixHeader X;
 };
 
 /// If the product has NaN or infinity, returns a text that says which input has, too.
@@ -37,12 +34,13 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
                              Algorithm algorithm, Measurements& measured) {
   Stopwatch clock;
   OperatorPtr<T> op;
-  if (files.is_compressed) {
-    op = read_compressed<T>(grid, arguments.product.matrix, files.A);
+  if (files.A.is_compressed()) {
+    op = read_compressed<T>(grid, files.A.name(), files.A.header());
   } else {
-    DistMatrix<T> A = allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+    DistMatrix<T> A =
+        allocate_matrix<T>(grid, matrix_layout(algorithm, *grid, files.A.rows(), files.A.cols()));
     measured.setup_seconds += clock.lap();
-    read_matrix(arguments.product.matrix, files.A, A);
+    read_matrix(files.A.name(), files.A.header(), A);
     op = matrix_mult(algorithm, std::move(A), {.panel = arguments.product.panel});
   }
   measured.read_seconds += clock.lap();
@@ -68,9 +66,9 @@ std::string multiply_on_grid(const MultiplyArguments& arguments,
   if (Y.rows() == 0 || Y.cols() == 0 || !find_non_finite(Y)) return {};
   op = nullptr;  // frees the memory to read A again
   std::string inputs = non_finite_in_file<T>(arguments.input, files.X, grid, from.layout(files.X.cols));
-  if (!files.is_compressed)
-    inputs += non_finite_in_file<T>(arguments.product.matrix, files.A, grid,
-                                    matrix_layout(algorithm, *grid, files.A.rows, files.A.cols));
+  if (!files.A.is_compressed())
+    inputs += non_finite_in_file<T>(files.A.name(), files.A.header(), grid,
+                                    matrix_layout(algorithm, *grid, files.A.rows(), files.A.cols()));
   return inputs.empty() ? "; no input does, so numbers left the range of their type" : inputs;
 }
 
@@ -88,6 +86,30 @@ void note_prediction(const ProcessGrid& grid, Algorithm algorithm, bool adjoint,
   measured.counted_bytes_received = measured.bytes_received + measured.bytes_read_from_peers;
 }
 
+RunFacts facts_of(const MultiplyArguments& arguments, const Operands& files, const ProductShape& shape,
+                  const ProcessGrid& grid, Algorithm algorithm, const std::string& choices,
+                  const RunFacts::Prediction& prediction) {
+  const ProductArguments& common = arguments.product;
+  const MatrixHeader product{.type = shape.type,
+                             .rows = arguments.adjoint ? shape.cols : shape.rows,
+                             .cols = shape.nrhs,
+                             .dimensions = files.X.dimensions};
+  return {.command = "multiply",
+          .grid = grid.shape(),
+          .shape = shape,
+          .device = common.device,
+          .transport = transport_of(grid),
+          .product = RunFacts::Product{name_of(algorithm), name_of(Storage::columns)},
+          .choices = choices,
+          .prediction = prediction,
+          .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",
+          .options = {{"adjoint", arguments.adjoint}, {"panel", common.panel}},
+          .files = {{"--matrix", common.matrix, files.A.header()},
+                    {"--input", arguments.input, files.X},
+                    {"--output", arguments.output, product}},
+          .hashes = common.hashes};
+}
+
 ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   const ProductArguments& common = arguments.product;
   Stopwatch clock;
@@ -97,32 +119,31 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   check_outputs(world,
                 {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
                 {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
-  const OperatorFile A = read_operator_header(world, common.matrix);
-  const Operands files{A.header, read_matrix_header(world, arguments.input), A.is_compressed};
-  check_operand(common.matrix, files.A, arguments.input, files.X,
-                arguments.adjoint ? Fit{files.A.rows, "rows of A", "without --adjoint it would fit"}
-                                  : Fit{files.A.cols, "columns of A", "with --adjoint it would fit"});
-  const CommonType inputs_common = common_type({{common.matrix, files.A}, {arguments.input, files.X}});
-  require_fits(A, common.matrix, common.algorithm, inputs_common.type);
+  const Operands files{MatrixFile(world, common.matrix), read_matrix_header(world, arguments.input)};
+  const MatrixFile& A = files.A;
+  check_operand(common.matrix, A.header(), arguments.input, files.X,
+                arguments.adjoint ? Fit{A.rows(), "rows of A", "without --adjoint it would fit"}
+                                  : Fit{A.cols(), "columns of A", "with --adjoint it would fit"});
+  const CommonType inputs_common = common_type({{common.matrix, A.header()}, {arguments.input, files.X}});
+  A.require_fits(common.algorithm, inputs_common.type);
   measured.read_seconds = clock.lap();
 
-  const ProductShape shape{files.A.rows, files.A.cols, files.X.cols, inputs_common.type};
+  const ProductShape shape{A.rows(), A.cols(), files.X.cols, inputs_common.type};
   // A single product does not pay for measurements.
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Machine machine = read_machine(world, common.machine);
   const MachineModel model = model_of(machine, *ranks.comm);
   const auto algorithm_on = [&](GridShape on, const MachineModel& its_machine) {
-    if (A.is_compressed) return Algorithm::stationary_a;
+    if (A.is_compressed()) return Algorithm::stationary_a;
     return common.algorithm == Algorithm::automatic ? choose_algorithm(shape, on, its_machine)
                                                     : common.algorithm;
   };
-  std::optional<SavedCompressed> compressed;
-  if (A.is_compressed) compressed.emplace(world, common.matrix);
-  const auto seconds = [&](GridShape on) {
-    if (compressed) return bytes_moved(*compressed, shape, on);
-    return product_seconds(algorithm_on(on, model), shape, on, arguments.adjoint, model, common.panel);
+  const auto seconds = [&](GridShape on, const MachineModel& its_machine) {
+    return product_seconds(algorithm_on(on, its_machine), shape, on, arguments.adjoint, its_machine,
+                           common.panel);
   };
-  auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), seconds));
+  const auto cost = [&](GridShape on) { return A.cost_on(on, shape, [&] { return seconds(on, model); }); };
+  auto grid = make_grid(ranks, common.grid ? *common.grid : choose_grid(world.size(), cost));
   const MachineModel grid_model = with_shared_memory(model, *grid);
   const Algorithm algorithm = algorithm_on(grid->shape(), grid_model);
   grid = matrix_grid(algorithm, grid);
@@ -133,29 +154,9 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
     });
   });
   note_prediction(*grid, algorithm, arguments.adjoint, shape, common.panel, measured);
-  // There is no model of how long compressed products take.
-  const double predicted = compressed ? std::numeric_limits<double>::quiet_NaN()
-                                      : product_seconds(algorithm, shape, grid->shape(), arguments.adjoint,
-                                                        grid_model, common.panel);
-  const MatrixHeader product{.type = shape.type,
-                             .rows = arguments.adjoint ? shape.cols : shape.rows,
-                             .cols = shape.nrhs,
-                             .dimensions = files.X.dimensions};
   write_report(world, common.report,
-               {.command = "multiply",
-                .grid = grid->shape(),
-                .shape = shape,
-                .device = common.device,
-                .transport = transport_of(*grid),
-                .product = RunFacts::Product{algorithm, Storage::columns},
-                .choices = calibration.source_of_choices(shape.type),
-                .prediction = RunFacts::Prediction{"product", machine.source, predicted},
-                .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",
-                .options = {{"adjoint", arguments.adjoint}, {"panel", common.panel}},
-                .files = {{"--matrix", common.matrix, files.A},
-                          {"--input", arguments.input, files.X},
-                          {"--output", arguments.output, product}},
-                .hashes = common.hashes},
+               facts_of(arguments, files, shape, *grid, algorithm, calibration.source_of_choices(shape.type),
+                        {"product", machine.source, A.modelled(seconds(grid->shape(), grid_model))}),
                measured, nullptr);
   if (world.rank() == 0) {
     print(inputs_common.promotions);

@@ -18,7 +18,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "gridlops/streamed/streamed_matrix.hpp"
+#include "matrix/matrix_file.hpp"
 #include "measure/memory_plan.hpp"
 #include "subcommands.hpp"
 
@@ -41,7 +41,7 @@ struct PlanArguments {
   Index disk_rate = 0;  ///< what a rank's disk delivers, in bytes per second; 0: it has none
   std::string transport = "mpi";
   std::string matrix;  ///< the directory of a compressed matrix, instead of a shape
-  std::shared_ptr<const SavedCompressed> compressed{};
+  MatrixFile A{MatrixHeader()};
   std::string machine, json;
 };
 
@@ -56,85 +56,62 @@ struct Plan {
   double all_seconds = 0;  ///< of all iterations of all batches
 };
 
-/// What a rank has of a matrix on disks, if this much of it is to be in memory.
-template <Scalar T>
-StreamedSizes sizes_on_disk(const PlanArguments& arguments, const Plan& plan, int row, int col,
-                            Index memory) {
-  const Index columns = plan.iteration.shape.nrhs;
-  return arguments.compressed ? arguments.compressed->sizes_on_disk(plan.grid, row, col, columns, memory)
-                              : streamed_sizes<T>(arguments.shape.rows, arguments.shape.cols, columns,
-                                                  plan.grid, row, col, memory);
+/// memory: of a matrix on disks, what is to be in memory.
+KeptMatrix kept_matrix(const PlanArguments& arguments, const Plan& plan, Index memory = 0) {
+  return {.type = arguments.shape.type,
+          .grid = plan.grid,
+          .columns = plan.iteration.shape.nrhs,
+          .place = plan.iteration.place,
+          .memory = memory};
 }
 
-/// memory: of a matrix on disks, what is to be in memory.
 template <Scalar T>
 PlannedSolve planned_solve(const PlanArguments& arguments, const Plan& plan, Index memory) {
   const PlannedIteration& iteration = plan.iteration;
   // This grid has no ranks here, so it takes no memory.
   const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
   const Layout layout = matrix_layout(iteration.algorithm, *grid, arguments.shape.rows, arguments.shape.cols);
-  const bool on_disk = iteration.storage == Storage::disk;
   const OperatorPtr<T> product = matrix_mult(iteration.algorithm, DistMatrix<T>(grid, layout));
-  PlannedSolve solve{.solver = iteration.solver,
-                     .algorithm = iteration.algorithm,
-                     .shape = arguments.shape,
-                     .batch = plan.batch,
-                     .one_pass = iteration.one_pass,
-                     .matrix = layout,
-                     .product_range = product->range(),
-                     .range = row_of(iteration.solver).problem == ProblemKind::hermitian ? product->domain()
-                                                                                         : product->range(),
-                     .domain = product->domain(),
-                     .storage = iteration.storage};
-  const Index columns = largest_batch(Partition::with_sizes({arguments.shape.nrhs}), plan.batch);
-  if (on_disk) {
-    solve.tile_bytes = [&arguments, &plan, memory](int row, int col) {
-      const StreamedSizes sizes = sizes_on_disk<T>(arguments, plan, row, col, memory);
-      return sizes.memory + sizes.workspace;
-    };
-  } else if (arguments.compressed) {
-    solve.tile_bytes = [&arguments, &plan, columns](int row, int col) {
-      return arguments.compressed->bytes_of_rank(plan.grid, row, col, columns);
-    };
-  }
-  return solve;
+  return {.solver = iteration.solver,
+          .algorithm = iteration.algorithm,
+          .shape = arguments.shape,
+          .batch = plan.batch,
+          .one_pass = iteration.one_pass,
+          .matrix = layout,
+          .tile_bytes = arguments.A.tile_bytes(kept_matrix(arguments, plan, memory)),
+          .product_range = product->range(),
+          .range = row_of(iteration.solver).problem == ProblemKind::hermitian ? product->domain()
+                                                                              : product->range(),
+          .domain = product->domain(),
+          .storage = iteration.storage};
 }
 
 /// The bytes of the rank that needs most.
 template <Scalar T>
 Index memory_of(const PlanArguments& arguments, const Plan& plan, Index memory = 0) {
   const PlannedSolve solve = planned_solve<T>(arguments, plan, memory);
-  Index most = 0;
-  for_each_full_rank(plan.grid, arguments.compressed != nullptr,
-                     [&](int row, int col) { most = std::max(most, memory_of_rank(solve, row, col)); });
-  return most;
-}
-
-/// By which grids are compared: seconds, or bytes where there is no model of seconds.
-double cost_of(const PlanArguments& arguments, const Plan& plan) {
-  return arguments.compressed ? bytes_moved(*arguments.compressed, arguments.shape, plan.grid)
-                              : plan.all_seconds;
+  return largest_on(arguments.A.full_ranks(plan.grid),
+                    [&](int row, int col) { return memory_of_rank(solve, row, col); });
 }
 
 /// Puts A of a plan on disks: all ranks keep as much of it as the rest of the fullest one's memory leaves. An
 /// iteration takes as long as the disk or as the cores need, whichever is longer.
 template <Scalar T>
 void put_on_disk(const PlanArguments& arguments, const MachineModel& machine, Plan& plan) {
-  const auto sizes = [&](int row, int col, Index memory) {
-    return sizes_on_disk<T>(arguments, plan, row, col, memory);
-  };
+  const MatrixFile& A = arguments.A;
   const PlannedSolve least = planned_solve<T>(arguments, plan, 0);
-  Index room = std::numeric_limits<Index>::max();
-  for_each_full_rank(plan.grid, arguments.compressed != nullptr, [&](int row, int col) {
-    const Index beside = memory_of_rank(least, row, col) - sizes(row, col, 0).memory;
-    room = std::min(room, std::max<Index>(arguments.memory_per_rank - beside, 0));
+  const KeptMatrix all_on_disk = kept_matrix(arguments, plan);
+  const Index beside = largest_on(A.full_ranks(plan.grid), [&](int row, int col) {
+    return memory_of_rank(least, row, col) - A.sizes_on_disk(all_on_disk, row, col).memory;
   });
+  const Index room = std::max<Index>(arguments.memory_per_rank - beside, 0);
   plan.memory = memory_of<T>(arguments, plan, room);
-  for_each_full_rank(plan.grid, arguments.compressed != nullptr,
-                     [&](int row, int col) { plan.disk = std::max(plan.disk, sizes(row, col, room).disk); });
+  const KeptMatrix kept = kept_matrix(arguments, plan, room);
+  plan.disk = largest_on(A.full_ranks(plan.grid),
+                         [&](int row, int col) { return A.sizes_on_disk(kept, row, col).disk; });
   plan.iteration.pass_seconds = static_cast<double>(plan.disk) / static_cast<double>(arguments.disk_rate);
   if (!arguments.one_pass_is_given) plan.iteration = with_faster_passes(plan.iteration, plan.grid, machine);
-  if (!arguments.compressed) plan.seconds = iteration_seconds(plan.iteration, plan.grid, machine);
+  plan.seconds = A.modelled(iteration_seconds(plan.iteration, plan.grid, machine));
 }
 
 /// The plan for a request on one grid.
@@ -145,10 +122,9 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
   plan.grid = grid;
   plan.batch = asked.batch;
   plan.iteration = plan_iteration(asked, shape, grid, machine);
-  plan.seconds = arguments.compressed ? std::numeric_limits<double>::quiet_NaN()
-                                      : iteration_seconds(plan.iteration, grid, machine);
+  plan.seconds = arguments.A.modelled(iteration_seconds(plan.iteration, grid, machine));
   with_scalar_type(shape.type, [&]<Scalar T>() {
-    if (plan.iteration.storage == Storage::disk) return put_on_disk<T>(arguments, machine, plan);
+    if (plan.iteration.place == MatrixPlace::disk) return put_on_disk<T>(arguments, machine, plan);
     plan.memory = memory_of<T>(arguments, plan);
   });
   plan.all_seconds =
@@ -185,8 +161,9 @@ std::optional<Plan> plan_in_place(const PlanArguments& arguments, const MachineM
   for (Index batch = arguments.shape.nrhs;; batch = (batch + 1) / 2) {
     const auto seconds = [&](GridShape candidate) {
       const Plan plan = plan_on(arguments, machine, candidate, batch);
-      return plan.memory <= arguments.memory_per_rank ? cost_of(arguments, plan)
-                                                      : std::numeric_limits<double>::infinity();
+      return plan.memory <= arguments.memory_per_rank
+                 ? arguments.A.cost_on(candidate, arguments.shape, [&] { return plan.all_seconds; })
+                 : std::numeric_limits<double>::infinity();
     };
     const Plan plan = plan_on(arguments, machine, asked ? *asked : choose_grid(ranks, seconds), batch);
     if (plan.memory <= arguments.memory_per_rank) return plan;
@@ -202,10 +179,11 @@ std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel&
   const Algorithm asked = arguments.asked.algorithm;
   const bool may_be_on_disk = arguments.disk_rate > 0 && arguments.asked.on_host &&
                               (asked == Algorithm::automatic || asked == Algorithm::stationary_a);
-  if (!may_be_on_disk || (plan && (arguments.compressed || plan->batch == arguments.shape.nrhs))) return plan;
+  if (!may_be_on_disk || (plan && (arguments.A.is_compressed() || plan->batch == arguments.shape.nrhs)))
+    return plan;
   PlanArguments on_disk = arguments;
-  on_disk.asked.storage = Storage::disk;
-  if (!arguments.one_pass_is_given && !arguments.compressed) on_disk.asked.one_pass.reset();
+  on_disk.asked.place = MatrixPlace::disk;
+  if (!arguments.one_pass_is_given && !arguments.A.is_compressed()) on_disk.asked.one_pass.reset();
   const std::optional<Plan> streamed = plan_in_place(on_disk, machine, ranks, grid);
   return streamed && (!plan || streamed->all_seconds < plan->all_seconds) ? streamed : plan;
 }
@@ -230,8 +208,8 @@ PlannedTraffic traffic_of(const Plan& plan) {
 
 bool is_of_compressed(const Plan& plan) { return std::isnan(plan.seconds); }
 std::string_view storage_of(const Plan& plan) {
-  const bool in_tiles = is_of_compressed(plan) && plan.iteration.storage != Storage::disk;
-  return in_tiles ? "tiles" : name_of(plan.iteration.storage);
+  const bool in_tiles = is_of_compressed(plan) && plan.iteration.place == MatrixPlace::memory;
+  return in_tiles ? "tiles" : name_of_storage(plan.iteration);
 }
 
 Json json_of(const Plan& plan, const PlannedTraffic& traffic) {
@@ -310,19 +288,16 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
 
 /// Takes the shape of a compressed matrix, and what it allows (collective over world).
 void take_shape_of_compressed(Communicator& world, PlanArguments& arguments) {
-  const OperatorFile matrix = read_operator_header(world, arguments.matrix);
-  if (!matrix.is_compressed)
+  const MatrixFile& A = arguments.A = MatrixFile(world, arguments.matrix);
+  if (!A.is_compressed())
     throw UsageError(
         fmt::format("--matrix {} is no directory that gridlops compress made; other matrices need "
                     "no more than --matrix-size {}x{}",
-                    arguments.matrix, matrix.header.rows, matrix.header.cols));
+                    arguments.matrix, A.rows(), A.cols()));
   IterationRequest& asked = arguments.asked;
-  require_fits(matrix, arguments.matrix, asked.algorithm, matrix.header.type);
-  if (asked.one_pass.value_or(false))
-    throw UsageError(fmt::format("{} is compressed, and --one-pass is for matrices whose elements are there",
-                                 arguments.matrix));
-  arguments.compressed = std::make_shared<SavedCompressed>(world, arguments.matrix);
-  arguments.shape = {matrix.header.rows, matrix.header.cols, arguments.shape.nrhs, matrix.header.type};
+  A.require_fits(asked.algorithm, A.header().type);
+  A.require_elements(asked.one_pass.value_or(false) ? "--one-pass" : nullptr);
+  arguments.shape = {A.rows(), A.cols(), arguments.shape.nrhs, A.header().type};
   asked.algorithm = Algorithm::stationary_a;
   asked.one_pass = false;
   asked.storage = Storage::columns;
@@ -332,7 +307,11 @@ ExitStatus plan(Communicator& world, PlanArguments arguments) {
   arguments.by_solver.check(name_of(arguments.asked.solver));
   if (arguments.matrix.empty() && !arguments.has_size)
     throw UsageError("plan needs --matrix-size, or --matrix with a compressed matrix");
-  if (!arguments.matrix.empty()) take_shape_of_compressed(world, arguments);
+  if (!arguments.matrix.empty()) {
+    take_shape_of_compressed(world, arguments);
+  } else {
+    arguments.A = MatrixFile({.rows = arguments.shape.rows, .cols = arguments.shape.cols});
+  }
   require_compatible(arguments.asked);
   const ProductShape& shape = arguments.shape;
   if (const std::string refusal = shape_refusal(arguments.asked.solver, shape.rows, shape.cols);

@@ -133,8 +133,8 @@ Json json_of(const RunFacts& facts, int ranks, const AllMeasurements& all, const
               {"seconds_waiting", all.seconds_waiting},
               {"memory_bytes", {{"planned", known(all.planned_bytes)}, {"peak", known(all.peak_bytes)}}}};
   if (facts.product) {
-    report["algorithm"] = name_of(facts.product->algorithm);
-    report["storage"] = name_of(facts.product->storage);
+    report["algorithm"] = facts.product->algorithm;
+    report["storage"] = facts.product->storage;
     report["own_kernels"] = own_kernels();
   }
   report["choices"] = facts.choices;

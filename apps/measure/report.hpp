@@ -27,8 +27,7 @@ struct RunFacts {
   std::string device, transport;
   /// How a matrix was multiplied; none if the operator is not a matrix.
   struct Product {
-    Algorithm algorithm = Algorithm::automatic;
-    Storage storage = Storage::columns;
+    std::string algorithm, storage;
   };
   std::optional<Product> product{};
   std::string choices{};  ///< the source of choices between kernels, storages and passes

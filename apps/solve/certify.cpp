@@ -46,17 +46,23 @@ void check_certify(const SolveArguments& arguments) {
     throw UsageError("--certify and a space, of --sweep or --space, exclude each other");
 }
 
-MatrixHeader read_original_header(Communicator& world, const SolveArguments& arguments,
-                                  const MatrixHeader& compressed) {
-  const MatrixHeader original = read_matrix_header(world, arguments.certify);
+std::optional<MatrixFile> read_original(Communicator& world, const SolveArguments& arguments,
+                                        const MatrixFile& C) {
+  const std::string& name = arguments.certify;
+  if (name.empty()) return {};
+  if (!C.is_compressed())
+    throw UsageError(
+        fmt::format("--certify is for a compressed matrix, and {} is not one: the verdicts are "
+                    "for it anyway",
+                    C.name()));
+  const MatrixHeader original = read_matrix_header(world, name), &compressed = C.header();
   if (original.rows != compressed.rows || original.cols != compressed.cols ||
       original.type != compressed.type) {
     throw InputError(fmt::format("--certify {} is {} x {} {}, but {} was made of a matrix of {} x {} {}",
-                                 arguments.certify, original.rows, original.cols, name_of(original.type),
-                                 arguments.product.matrix, compressed.rows, compressed.cols,
-                                 name_of(compressed.type)));
+                                 name, original.rows, original.cols, name_of(original.type), C.name(),
+                                 compressed.rows, compressed.cols, name_of(compressed.type)));
   }
-  return original;
+  return MatrixFile(original, name);
 }
 
 // For a vector v of independent ±1, the mean of ‖Ev‖² is ‖E‖_F² (Hutchinson, Commun. Stat. Simul. Comput. 18,
@@ -65,9 +71,9 @@ MatrixHeader read_original_header(Communicator& world, const SolveArguments& arg
 // error_bounds().
 template <Scalar T>
 double require_original(const SolveTask& task, const LinearOperator<T>& A, double norm_A,
-                        const CompressedMatrix<T>& C) {
+                        const LinearOperator<T>& C) {
   const SolveArguments& arguments = task.arguments;
-  const CompressionReport& report = C.report();
+  const CompressionReport& report = task.A.compression();
   constexpr double of_sums = 1e-8;  // two orders of summation
   if (!(std::abs(norm_A - report.norm) <= of_sums * report.norm)) {
     throw InputError(
@@ -95,11 +101,11 @@ double require_original(const SolveTask& task, const LinearOperator<T>& A, doubl
 }
 
 template <Scalar T>
-SolveReport solve_for_original(const SolveTask& task, const LinearOperator<T>& A,
-                               const CompressedMatrix<T>& C, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                               const SolveOptions& options, CompressedSolve& solved) {
+SolveReport solve_for_original(const SolveTask& task, const LinearOperator<T>& A, const LinearOperator<T>& C,
+                               const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options,
+                               CompressedSolve& solved) {
   // Bytes that no grid changes, since a restart on another one is to cost the same.
-  const CompressionReport& saved = task.compressed->report();
+  const CompressionReport& saved = task.A.compression();
   const bool both = saved.dense_bytes > 0 && saved.bytes > 0;
   RefinedReport refined =
       solve_refined(A, C, B, X,
@@ -118,7 +124,8 @@ CertifiedBytes certified_bytes(const SolveTask& task, const LinearOperator<T>& A
   const Index nrhs = task.shape.nrhs,
               columns = largest_batch(Partition::with_sizes({nrhs}), task.arguments.options.batch);
   const auto of_compressed = [&](Index scratch_columns) {
-    return task.compressed->bytes_of_rank(grid.shape(), grid.my_row(), grid.my_col(), scratch_columns);
+    return task.A.tile_bytes({.grid = grid.shape(), .columns = scratch_columns})(grid.my_row(),
+                                                                                 grid.my_col());
   };
   const ProductShape shape{task.shape.rows, task.shape.cols, columns, task.shape.type};
   const SolveBytes alone = refined_bytes(A, A, nrhs, {.common = task.arguments.options});
@@ -211,9 +218,9 @@ std::vector<ColumnFigure> column_figures_of(const CompressedSolve& solved) {
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                          \
   template double require_original(const SolveTask&, const LinearOperator<T>&, double,                   \
-                                   const CompressedMatrix<T>&);                                          \
+                                   const LinearOperator<T>&);                                            \
   template SolveReport solve_for_original(const SolveTask&, const LinearOperator<T>&,                    \
-                                          const CompressedMatrix<T>&, const ConstDistMatrix<T>&,         \
+                                          const LinearOperator<T>&, const ConstDistMatrix<T>&,           \
                                           DistMatrix<T>&, const SolveOptions&, CompressedSolve&);        \
   template CertifiedBytes certified_bytes(const SolveTask&, const LinearOperator<T>&);                   \
   template std::vector<double> bounds_for_original(const SolveTask&, const SolveReport&,                 \

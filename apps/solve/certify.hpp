@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/solve/refined_solver.hpp"
 #include "measure/report.hpp"
 #include "solve/solve_task.hpp"
@@ -30,23 +29,23 @@ struct CompressedSolve {
 /// Throws UsageError if other arguments exclude --certify.
 void check_certify(const SolveArguments& arguments);
 
-/// Reads the header of --certify (collective over world). Throws InputError on all ranks if the matrix has
-/// another shape or type.
-MatrixHeader read_original_header(Communicator& world, const SolveArguments& arguments,
-                                  const MatrixHeader& compressed);
+/// Reads the header of --certify, if that is given (collective over world). Throws, on all ranks, UsageError
+/// if C is not compressed, and InputError if the matrix has another shape or type.
+std::optional<MatrixFile> read_original(Communicator& world, const SolveArguments& arguments,
+                                        const MatrixFile& C);
 
 /// Returns ‖A − C‖_F / ‖A‖_F, estimated by four random vectors (collective over the grid). Throws InputError,
 /// on all ranks, if C was made of another matrix: its norm is not the one that was saved with C, or the
 /// estimate is far above the error of the compression.
 template <Scalar T>
 double require_original(const SolveTask& task, const LinearOperator<T>& A, double norm_A,
-                        const CompressedMatrix<T>& C);
+                        const LinearOperator<T>& C);
 
 /// Solves for A by solve_refined(). A product costs what is read for it. Completes `solved`.
 template <Scalar T>
-SolveReport solve_for_original(const SolveTask& task, const LinearOperator<T>& A,
-                               const CompressedMatrix<T>& C, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                               const SolveOptions& options, CompressedSolve& solved);
+SolveReport solve_for_original(const SolveTask& task, const LinearOperator<T>& A, const LinearOperator<T>& C,
+                               const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options,
+                               CompressedSolve& solved);
 /// What that takes on a rank, in bytes, by the names of rows in a table; the last is the sum.
 inline constexpr std::array certified_rows{"matrix",       "compressed matrix", "right-hand sides",
                                            "solution",     "solver's vectors",  "products' scratch memory",

@@ -14,7 +14,7 @@ inline constexpr const char* grid_fact = "grid";
 inline constexpr const char* algorithm_fact = "algorithm";
 inline constexpr const char* choices_fact = "choices";    // Calibration::source_of_choices()
 inline constexpr const char* one_pass_fact = "one pass";  // "on" or "off"
-inline constexpr const char* storage_fact = "storage";    // as name_of() writes it
+inline constexpr const char* storage_fact = "storage";    // as name_of_storage() writes it
 inline constexpr const char* history_fact = "history";  // "whole" if it has one, from the first iteration on
 
 /// The facts that determine a run's bits, besides its files and options, as a checkpoint's manifest stores

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "gridlops/compressed/compressed_matrix.hpp"
@@ -11,11 +11,10 @@
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
-#include "solve/on_disk.hpp"
+#include "solve/solve_task.hpp"
 
 namespace gridlops::program {
 
-inline bool is_on_disk(const SolveTask& task) { return task.iteration.storage == Storage::disk; }
 inline bool is_scaled(const SolveTask& task) { return task.arguments.precondition == "column-norms"; }
 
 /// Of a matrix in memory, or the plan of one on disks.
@@ -24,9 +23,7 @@ OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
   return matrix_mult(task.iteration.algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
-                      .storage = !is_on_disk(task) ? task.iteration.storage
-                                 : task.compressed ? Storage::columns
-                                                   : Storage::packed});
+                      .storage = task.iteration.storage});
 }
 
 template <Scalar T>
@@ -37,17 +34,20 @@ OperatorPtr<T> planned_product(const SolveTask& task) {
 /// The A of a run, wherever it is.
 template <Scalar T>
 struct MatrixOfTask {
-  OperatorPtr<T> product{};             ///< the A of the verdicts: with --certify the original
-  OperatorPtr<T> preconditioner{};      ///< of --precondition, or null
-  CompressedMatrixPtr<T> compressed{};  ///< A, or with --certify the approximation; null: not compressed
-  StreamedMatrixPtr<T> streamed{};      ///< A, if its elements are on disks; else null
-  double frobenius_norm = 0;            ///< ‖A‖_F, or more, as far as the task needs it
-  double seen_error = 0;                ///< with --certify, see CompressedSolve
+  OperatorPtr<T> product{};         ///< the A of the verdicts: with --certify the original
+  OperatorPtr<T> approximation{};   ///< with --certify the compressed matrix, or null
+  OperatorPtr<T> preconditioner{};  ///< of --precondition, or null
+  std::optional<CompressionReport> compression{};
+  double frobenius_norm = 0;  ///< ‖A‖_F, or more, as far as the task needs it
+  double seen_error = 0;      ///< with --certify, see CompressedSolve
+  /// What this rank has read of A from disks, in bytes, and the seconds that products have waited for it.
+  std::function<std::pair<Index, double>()> disk_reads{};
 
-  bool is_certified() const { return compressed != nullptr && product != compressed; }
-  Index bytes_read() const { return streamed ? streamed->bytes_read() : compressed->bytes_read(); }
-  double seconds_waited() const {
-    return streamed ? streamed->seconds_waited() : compressed->seconds_waited();
+  /// Takes a matrix whose elements may be on disks. matrix: a StreamedMatrixPtr or a CompressedMatrixPtr.
+  template <class Pointer>
+  void take(const Pointer& matrix) {
+    product = matrix;
+    disk_reads = [matrix] { return std::pair(matrix->bytes_read(), matrix->seconds_waited()); };
   }
 };
 
@@ -62,35 +62,39 @@ MatrixOfTask<T> open_matrix(const SolveTask& task, Measurements& measured) {
                               .column_stable = arguments.options.column_stable,
                               .tiles = arguments.tiles,
                               .in_place = task.in_place};
-  const std::string file = file_of_elements(task);
   Stopwatch clock;
   MatrixOfTask<T> of;
-  if (task.compressed) {
-    of.product = of.compressed =
-        read_compressed<T>(grid, arguments.product.matrix, task.A,
-                           is_on_disk(task) ? std::optional<StreamOptions>(on_disk) : std::nullopt);
-    of.frobenius_norm = (1 + of.compressed->report().error) * of.compressed->report().norm;
+  if (task.A.is_compressed()) {
+    const auto C =
+        read_compressed<T>(grid, task.A.name(), task.A.header(),
+                           task.is_on_disk() ? std::optional<StreamOptions>(on_disk) : std::nullopt);
+    of.take(C);
+    of.compression = C->report();
+    of.frobenius_norm = (1 + C->report().error) * C->report().norm;
     measured.read_seconds += clock.lap();
   }
-  if (is_on_disk(task) && !task.compressed) {
-    of.product = of.streamed = stream_matrix<T>(grid, file, task.elements, on_disk);
-    of.frobenius_norm = of.streamed->frobenius_norm();
+  const MatrixFile* const elements = task.elements();
+  if (elements == nullptr) return of;
+  if (task.is_on_disk()) {
+    const auto A = stream_matrix<T>(grid, elements->name(), elements->header(), on_disk);
+    of.take(A);
+    of.frobenius_norm = A->frobenius_norm();
     measured.read_seconds += clock.lap();
-  } else if (!file.empty()) {
-    DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
-    measured.setup_seconds += clock.lap();
-    read_matrix(file, task.elements, A);
-    measured.read_seconds += clock.lap();
-    // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
-    if (is_scaled(task))
-      of.preconditioner =
-          column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain());
-    if (arguments.bounds_errors() || task.compressed) of.frobenius_norm = frobenius_norm(A);
-    of.product = make_product(task, std::move(A));
-    if (task.compressed)
-      of.seen_error = require_original(task, *of.product, of.frobenius_norm, *of.compressed);
-    measured.setup_seconds += clock.lap();
+    return of;
   }
+  DistMatrix<T> A = allocate_matrix<T>(grid, layout_of_matrix(task));
+  measured.setup_seconds += clock.lap();
+  read_matrix(elements->name(), elements->header(), A);
+  measured.read_seconds += clock.lap();
+  // While this rank still owns A: columns are scaled in the domain of a product with a view of it.
+  if (is_scaled(task))
+    of.preconditioner =
+        column_scaling(A, make_product(task, DistMatrix<T>(grid, A.layout(), A.local()))->domain());
+  if (arguments.bounds_errors() || task.original) of.frobenius_norm = frobenius_norm(A);
+  of.approximation = std::exchange(of.product, make_product(task, std::move(A)));
+  if (task.original)
+    of.seen_error = require_original(task, *of.product, of.frobenius_norm, *of.approximation);
+  measured.setup_seconds += clock.lap();
   return of;
 }
 

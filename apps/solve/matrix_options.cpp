@@ -57,7 +57,7 @@ class SolveCommand {
     define_results(options);
     define_safety(options);
     define_products(options, arguments_.product);
-    options.choice("--storage", arguments_.storage, storages(),
+    options.choice("--storage", arguments_.stored_as, storages_and_disk(),
                    "block, stationary-a: how A is stored; packed: in the order in which products read it; "
                    "disk: the same, "
                    "and on disks, or in its file, what has no room in memory [auto]");

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
 #include "command_line/console.hpp"
@@ -28,48 +27,37 @@ bool may_be_on_disk(const SolveTask& task) {
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
 }
 
-/// The most columns of a product: of a batch, or of a sketch.
-Index most_columns(const SolveTask& task) {
-  const Index of_solver =
-      largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
-  if (!task.arguments.probable_sigma_min) return of_solver;
-  return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
-}
-
 /// What others take after the plan is made, about: libraries and texts, and MPI, which has two copies of what
 /// it sums over ranks.
 Index taken_by_others(const SolveTask& task) {
   constexpr Index texts = Index{6} << 20;
   const ProcessGrid& grid = *task.grid;
-  const Index columns = most_columns(task);
+  const Index columns = task.kept().columns;
   const Index models = grid.rows() > 1 ? 2 * task.shape.cols / grid.cols() : 0;
   const Index data = grid.cols() > 1 ? task.shape.rows / grid.rows() : 0;
-  // Tables of all tiles, and the shapes of this rank's, while it reads them.
-  const Index tiles = task.compressed ? task.compressed->report().tiles : 0;
-  const Index tables = 128 * tiles + 256 * tiles / grid.shape().size();
-  return texts + tables + 2 * std::max(models, data) * columns * size_of(task.shape.type);
+  return texts + task.A.bytes_of_tables(grid.shape()) +
+         2 * std::max(models, data) * columns * size_of(task.shape.type);
 }
 
 Index most_memory(const SolveTask& task, const PlannedSolve& plan) {
-  Index most = 0;
-  for_each_full_rank(task.grid->shape(), task.compressed != nullptr,
-                     [&](int row, int col) { most = std::max(most, memory_of_rank(plan, row, col)); });
-  return most;
+  return largest_on(task.A.full_ranks(task.grid->shape()),
+                    [&](int row, int col) { return memory_of_rank(plan, row, col); });
 }
 
 /// What a rank may keep of A, which has the least now, in this memory besides.
 Index room_for_tiles(const SolveTask& task, const PlannedSolve& plan, Index memory) {
-  Index room = std::numeric_limits<Index>::max();
-  for_each_full_rank(task.grid->shape(), task.compressed != nullptr, [&](int row, int col) {
-    room = std::min(room, memory - memory_of_rank(plan, row, col) + streamed_sizes_of(task, row, col).memory);
+  const KeptMatrix kept = task.kept();
+  const Index beside = largest_on(task.A.full_ranks(kept.grid), [&](int row, int col) {
+    return memory_of_rank(plan, row, col) - task.A.sizes_on_disk(kept, row, col).memory;
   });
-  return std::max<Index>(room, 0);
+  return std::max<Index>(memory - beside, 0);
 }
 
 Index bytes_on_disk(const SolveTask& task) {
+  const KeptMatrix kept = task.kept();
   Index bytes = 0;
-  for (int row = 0; row < task.grid->rows(); ++row)
-    for (int col = 0; col < task.grid->cols(); ++col) bytes += streamed_sizes_of(task, row, col).disk;
+  for (int row = 0; row < kept.grid.rows; ++row)
+    for (int col = 0; col < kept.grid.cols; ++col) bytes += task.A.sizes_on_disk(kept, row, col).disk;
   return bytes;
 }
 
@@ -78,10 +66,11 @@ Index bytes_on_disk(const SolveTask& task) {
 bool stays_in_file(Communicator& world, const SolveTask& task) {
   constexpr Index long_enough = Index{64} << 10;
   const SolveArguments& arguments = task.arguments;
-  if (task.compressed || !arguments.scratch.empty() || !arguments.tiles.empty() ||
-      task.shape.type != task.elements.type)
+  const MatrixFile& A = task.A;
+  if (A.is_compressed() || !arguments.scratch.empty() || !arguments.tiles.empty() ||
+      task.shape.type != A.header().type)
     return false;
-  return in_place_run(world, file_of_elements(task), task.elements, task.grid->shape()) >= long_enough;
+  return in_place_run(world, A.name(), A.header(), task.grid->shape()) >= long_enough;
 }
 
 /// The directory where A goes, or the one where that will be made.
@@ -97,41 +86,30 @@ std::string place_of_tiles(const SolveArguments& arguments) {
 /// Measures how fast the disks deliver A, in the memory that is for A (collective over world).
 void measure_disks(Communicator& world, SolveTask& task) {
   const Index most = world.size() * (Index{128} << 20);
-  std::array<Index, 2> sizes{bytes_on_disk(task), -streamed_sizes_of(task, 0, 0).memory};
+  std::array<Index, 2> sizes{bytes_on_disk(task), -task.A.sizes_on_disk(task.kept(), 0, 0).memory};
   world.all_reduce(sizes, ReduceOp::max);  // ranks may have other tiles
   const auto [on_disk, memory] = std::array{sizes[0], -sizes[1]};
   if (on_disk == 0) return;
   const Index bytes = std::min(most, on_disk);
-  const DiskRate rate = task.in_place
-                            ? measure_file(world, place_of_array(file_of_elements(task)).file, bytes, memory)
-                            : measure_disk(world, place_of_tiles(task.arguments), bytes, memory);
+  const DiskRate rate = task.in_place ? measure_file(world, place_of_array(task.A.name()).file, bytes, memory)
+                                      : measure_disk(world, place_of_tiles(task.arguments), bytes, memory);
   task.disk_rate = rate.bytes_per_second;
   task.iteration.pass_seconds = static_cast<double>(on_disk) / task.disk_rate;
 }
 
 }  // namespace
 
-StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col) {
-  const Index columns = most_columns(task);
-  if (task.compressed)
-    return task.compressed->sizes_on_disk(task.grid->shape(), row, col, columns, task.memory_of_tiles);
-  return with_scalar_type(task.shape.type, [&]<Scalar T>() {
-    return streamed_sizes<T>(task.shape.rows, task.shape.cols, columns, task.grid->shape(), row, col,
-                             task.memory_of_tiles, task.in_place);
-  });
-}
-
 void find_room(Communicator& world, SolveTask& task,
                const std::function<PlannedSolve(const SolveTask&)>& plan_of) {
   const SolveArguments& arguments = task.arguments;
-  const bool is_asked = task.iteration.storage == Storage::disk;
+  const bool is_asked = task.is_on_disk();
   if (is_asked && !may_be_on_disk(task))
     throw UsageError(
         "--storage disk is for matrices in files, on --device cpu, by --algorithm stationary-a, without "
         "--precondition and --verify-matrix, and not with --certify");
   // A restart has A where its run had it, unless that changes no bit.
   const bool may_choose =
-      !arguments.storage && may_be_on_disk(task) && (task.saved.empty() || task.compressed);
+      !arguments.stored_as.storage && may_be_on_disk(task) && (task.saved.empty() || task.A.is_compressed());
   if (!is_asked && !may_choose && arguments.memory == 0) return;
   std::array<Index, 1> before{resident_bytes()};
   world.all_reduce(before, ReduceOp::max);
@@ -153,7 +131,7 @@ void find_room(Communicator& world, SolveTask& task,
           fmt::format("--memory is {}, but a rank would take {}; with --storage disk it could take less",
                       bytes_text(limit), bytes_text(all)));
     }
-    task.asks_for(Storage::disk);
+    task.put_on_disk();
   }
   task.memory_of_tiles = 0;
   task.in_place = stays_in_file(world, task);
@@ -178,9 +156,9 @@ void find_room(Communicator& world, SolveTask& task,
     task.iteration = with_faster_passes(task.iteration, task.grid->shape(), task.machine);
 }
 
-DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task) {
-  return {static_cast<double>(bytes_on_disk(task)), sum(grid, static_cast<double>(bytes_read)),
-          maximum(grid, seconds_waited), task.disk_rate, task.in_place};
+DiskUse disk_use(const SolveTask& task, std::pair<Index, double> reads) {
+  return {static_cast<double>(bytes_on_disk(task)), sum(*task.grid, static_cast<double>(reads.first)),
+          maximum(*task.grid, reads.second), task.disk_rate, task.in_place};
 }
 
 std::string disk_text(const SolveTask& task) {
@@ -193,7 +171,7 @@ std::string disk_text(const SolveTask& task) {
   const int passes = passes_over_matrix(task.iteration);
   const char* often = passes == 1 ? "once" : "twice";
   const double reading = passes * static_cast<double>(on_disk) / task.disk_rate;
-  if (task.compressed)
+  if (task.A.is_compressed())
     return fmt::format(
         "on disks: {}, read {} an iteration; the disks deliver {}/s (measured), so that takes {}\n",
         bytes_text(on_disk), often, bytes_text(static_cast<Index>(task.disk_rate)), duration_text(reading));

@@ -3,8 +3,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
-#include "gridlops/streamed/streamed_matrix.hpp"
 #include "measure/memory_plan.hpp"
 #include "solve/solve_task.hpp"
 
@@ -17,7 +17,8 @@ struct DiskUse {
   double bytes_per_second = 0;       ///< that all disks deliver, if that was measured, before the solve
   bool in_place = false;             ///< A was read in its file
 };
-DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waited, const SolveTask& task);
+/// reads: the bytes that this rank has read, and the seconds that it has waited (collective over the grid).
+DiskUse disk_use(const SolveTask& task, std::pair<Index, double> reads);
 
 /// Puts A on disks, if --storage says so, or if it says nothing and the memory of a rank (--memory) is less
 /// than the plan needs, or leaves it in its file, where it can be read as fast; says how much of A stays in
@@ -26,9 +27,6 @@ DiskUse disk_use(const ProcessGrid& grid, Index bytes_read, double seconds_waite
 /// too, or if --memory is too small for another --storage.
 void find_room(Communicator& world, SolveTask& task,
                const std::function<PlannedSolve(const SolveTask&)>& plan_of);
-
-/// How the block of a rank is stored, with the workspace of products.
-StreamedSizes streamed_sizes_of(const SolveTask& task, int row, int col);
 
 /// What the disks deliver, and how long an iteration takes, in words.
 std::string disk_text(const SolveTask& task);

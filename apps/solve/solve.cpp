@@ -7,7 +7,6 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
@@ -22,6 +21,7 @@
 #include "measure/number_checks.hpp"
 #include "solve/known_errors.hpp"
 #include "solve/matrix_of_task.hpp"
+#include "solve/on_disk.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
 
@@ -49,19 +49,9 @@ PlannedSolve plan_of(const SolveTask& task) {
     const Index columns = task.shape.nrhs + (sweep.rule == DampingRule::gcv ? 1 : 0);
     return solution_space_bytes(*op, columns, vectors, row, col);
   };
-  const auto streamed_at = [&task](int row, int col) {
-    const StreamedSizes sizes = streamed_sizes_of(task, row, col);
-    return sizes.memory + sizes.workspace;
-  };
   const bool sketches = task.arguments.probable_sigma_min;
   const Index sketch_columns = sketches ? std::min(sketch_group, sketch_rows(task.shape.cols)) : 0;
   const auto sketch_at = [product](int row, int col) { return probable_sigma_min_bytes(*product, row, col); };
-  const auto compressed_at = [&task, sketch_columns](int row, int col) {
-    const Index of_solver =
-        largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
-    const Index columns = std::max(of_solver, sketch_columns);
-    return task.compressed->bytes_of_rank(task.grid->shape(), row, col, columns);
-  };
   PlannedSolve plan{.solver = task.arguments.solver,
                     .algorithm = task.iteration.algorithm,
                     .shape = task.shape,
@@ -74,15 +64,11 @@ PlannedSolve plan_of(const SolveTask& task) {
                     .variances = !task.arguments.variances.empty(),
                     .guarded = task.arguments.options.guard > 0,
                     .matrix = layout,
+                    .tile_bytes = task.A.tile_bytes(task.kept()),
                     .product_range = product->range(),
                     .range = op->range(),
                     .domain = op->domain(),
                     .storage = task.iteration.storage};
-  if (is_on_disk(task)) {
-    plan.tile_bytes = streamed_at;
-  } else if (task.compressed) {
-    plan.tile_bytes = compressed_at;
-  }
   if (task.sweep.in_space) plan.space_bytes = space_at;
   if (task.sweep.leaves_rest) plan.rest = std::max(task.B.cols, std::ssize(task.sweep.damps));
   if (sketches) {
@@ -138,7 +124,7 @@ CheckpointOptions checkpoint_options(const SolveTask& task, double damp) {
   checkpoint.facts.merge(fixed_options(task));
   checkpoint.facts[damp_fact] = fmt::format("{}", damp);
   checkpoint.facts[one_pass_fact] = task.iteration.one_pass ? "on" : "off";
-  checkpoint.facts[storage_fact] = name_of(task.iteration.storage);
+  checkpoint.facts[storage_fact] = name_of_storage(task.iteration);
   checkpoint.facts[history_fact] = !arguments.history.empty() && continues_history(task) ? "whole" : "none";
   return checkpoint;
 }
@@ -201,7 +187,7 @@ SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& know
 /// bounded; variances: their destination, or null. Completes what was solved.
 template <Scalar T>
 SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
-                       const CompressedMatrix<T>* C, const SolutionSpace<T>* space,
+                       const LinearOperator<T>* C, const SolutionSpace<T>* space,
                        const ErrorBoundOptions& known, const DistMatrix<T>& B, DistMatrix<T>& X,
                        DistMatrix<T>* variances, const std::shared_ptr<IterationTimes>& times,
                        bool shows_progress, Solved& solved) {
@@ -258,12 +244,12 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
   std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid, range.layout(task.B.cols));
   if (task.X0)
     text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid, domain.layout(task.X0->cols));
-  const std::string file = file_of_elements(task);
-  if (is_on_disk(task) && !file.empty())
-    return text.empty() ? fmt::format("; NaN or infinity are in {}, or numbers left their range", file)
-                        : text;
-  return file.empty() ? text
-                      : text + non_finite_in_file<T>(file, task.elements, task.grid, layout_of_matrix(task));
+  const MatrixFile* A = task.elements();
+  if (A == nullptr) return text;
+  if (!task.is_on_disk())
+    return text + non_finite_in_file<T>(A->name(), A->header(), task.grid, layout_of_matrix(task));
+  return text.empty() ? fmt::format("; NaN or infinity are in {}, or numbers left their range", A->name())
+                      : text;
 }
 
 /// The right-hand sides, and what is to be written.
@@ -310,10 +296,9 @@ void compute(const SolveTask& task, const MatrixOfTask<T>& A, const OperatorPtr<
                     space->dimension(), space->products(), space->end(), rest};
     solved.cost.damp = solved.space->damps();
   }
-  solved.report =
-      run_solver(task, op, A.preconditioner, A.is_certified() ? A.compressed.get() : nullptr,
-                 space ? &*space : nullptr, known, columns.B, columns.X,
-                 columns.variances ? &*columns.variances : nullptr, times, shows_progress, solved);
+  solved.report = run_solver(task, op, A.preconditioner, A.approximation.get(), space ? &*space : nullptr,
+                             known, columns.B, columns.X, columns.variances ? &*columns.variances : nullptr,
+                             times, shows_progress, solved);
   solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
 }
 
@@ -345,10 +330,10 @@ void bound_errors(const SolveTask& task, const MatrixOfTask<T>& A, const Columns
     const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(columns.X));
     if (shows_progress) print(text);
   }
-  if (A.compressed) {
-    if (!A.is_certified())
-      solved.compressed->bounds = bounds_for_original(task, solved.report, columns.B, columns.X,
-                                                      solved.cost.damp, A.compressed->report());
+  if (A.compression) {
+    if (!A.approximation)
+      solved.compressed->bounds =
+          bounds_for_original(task, solved.report, columns.B, columns.X, solved.cost.damp, *A.compression);
     const std::string text = verdicts_text(task, *solved.compressed, column_norms(columns.X));
     if (shows_progress) print(text);
   }
@@ -362,7 +347,7 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   const bool is_hermitian = row_of(arguments.solver).problem == ProblemKind::hermitian;
   ErrorBoundOptions known{.frobenius_norm = A.frobenius_norm, .is_definite = is_hermitian};
   Solved solved;
-  if (A.compressed) solved.compressed = CompressedSolve{A.compressed->report(), A.seen_error};
+  if (A.compression) solved.compressed = CompressedSolve{*A.compression, A.seen_error};
   solved.cost.threshold = arguments.options.threshold;
   solved.cost.is_quadratic_form = is_hermitian;
   const auto received = std::make_shared<ReceivedBytes>();
@@ -374,15 +359,15 @@ Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& m
   const auto hash = arguments.verify_matrix ? block_hash(*A.product) : std::nullopt;
   measured.compute(*grid, [&] { compute(task, A, op, columns, times, shows_progress, known, solved); });
   if (arguments.verify_matrix)
-    require_same_matrix(file_of_elements(task), *grid, layout_of_matrix(task),
+    require_same_matrix(task.elements()->name(), *grid, layout_of_matrix(task),
                         hash == block_hash(*A.product));
   // Results are safe before anything is derived from them, which may fail.
   Stopwatch clock;
   write_solutions(task, columns, solved);
   measured.write_seconds = clock.lap();
   measured.predicted_part_seconds = times->median();
-  if (is_on_disk(task)) solved.disk = disk_use(*grid, A.bytes_read(), A.seconds_waited(), task);
-  if (A.is_certified()) {
+  if (task.is_on_disk()) solved.disk = disk_use(task, A.disk_reads());
+  if (A.approximation) {
     measured.planned_bytes = certified_bytes(task, *planned_product<T>(task)).back();
   } else {
     note_bytes(task, *received, measured);
@@ -404,14 +389,13 @@ std::string headline(const SolveTask& task) {
   const std::string sweep = task.sweep ? fmt::format(" with {} dampings", task.sweep.damps.size()) : "";
   const std::string why =
       task.arguments.chooses_solver ? fmt::format("--solver auto: {}\n", task.why_solver) : "";
-  const std::string elements = file_of_elements(task);
-  const std::string matrix = task.arguments.product.matrix;
-  return fmt::format(
-      "{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n{}",
-      task.compressed && !elements.empty() ? fmt::format("{} by {}", elements, matrix) : matrix,
-      task.shape.rows, task.shape.cols, name_of(task.shape.type), task.B.cols, task.B.cols == 1 ? "" : "s",
-      sweep, task.iteration.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
-      name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols(), why);
+  const std::string& matrix = task.A.name();
+  return fmt::format("{}: {} x {} {}, {} right-hand side{}{}; {} with {} on {} x {} ranks\n{}",
+                     task.original ? fmt::format("{} by {}", task.original->name(), matrix) : matrix,
+                     task.shape.rows, task.shape.cols, name_of(task.shape.type), task.B.cols,
+                     task.B.cols == 1 ? "" : "s", sweep,
+                     task.iteration.one_pass ? "one-pass-cgls" : name_of(task.arguments.solver),
+                     name_of(task.iteration.algorithm), task.grid->rows(), task.grid->cols(), why);
 }
 
 /// Advice for columns that are not finite, or broke down.
@@ -479,7 +463,7 @@ void tell_plan(Communicator& world, const SolveTask& task) {
       print(plan_text(plan_of<T>(task)));
     }
   });
-  if (talks && is_on_disk(task)) print(disk_text(task));
+  if (talks && task.is_on_disk()) print(disk_text(task));
 }
 
 }  // namespace

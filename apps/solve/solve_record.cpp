@@ -45,8 +45,8 @@ std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
                               .rows = task.shape.cols,
                               .cols = columns,
                               .dimensions = columns == 1 ? task.B.dimensions : 2};
-  return {{"--matrix", arguments.product.matrix, task.A},
-          {"--certify", arguments.certify, task.A},
+  return {{"--matrix", arguments.product.matrix, task.A.header()},
+          {"--certify", arguments.certify, task.A.header()},
           {"--rhs", arguments.rhs, task.B},
           {"--initial", arguments.initial, task.X0},
           {"--damps", damps_file(arguments.sweep), {}},
@@ -120,15 +120,13 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
 
 RunFacts facts_of(const SolveTask& task, const Solved& solved) {
   const ProcessGrid& grid = *task.grid;
-  // There is no model of how long compressed products take.
-  const double seconds = task.compressed ? std::numeric_limits<double>::quiet_NaN()
-                                         : iteration_seconds(task.iteration, grid.shape(), task.machine);
+  const double seconds = task.A.modelled(iteration_seconds(task.iteration, grid.shape(), task.machine));
   return {.command = "solve",
           .grid = grid.shape(),
           .shape = task.shape,
           .device = task.arguments.product.device,
           .transport = transport_of(grid),
-          .product = RunFacts::Product{task.iteration.algorithm, task.iteration.storage},
+          .product = RunFacts::Product{name_of(task.iteration.algorithm), name_of_storage(task.iteration)},
           .choices = task.choices,
           .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
           .figures = figures_of(task, solved),

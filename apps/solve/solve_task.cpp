@@ -20,8 +20,8 @@ namespace {
 
 /// The headers of A, B and the initial guess.
 struct InputHeaders {
-  MatrixHeader A, B;
-  bool is_compressed = false;
+  MatrixFile A;
+  MatrixHeader B;
   std::optional<MatrixHeader> X0;
 };
 
@@ -29,23 +29,23 @@ struct InputHeaders {
 InputHeaders read_headers(Communicator& world, const SolveArguments& arguments) {
   const std::string &matrix = arguments.product.matrix, &rhs = arguments.rhs, &initial = arguments.initial;
   constexpr const char* hint = "did you transpose A? Its transpose would fit";
-  const auto [A, is_compressed] = read_operator_header(world, matrix);
+  const MatrixFile A(world, matrix);
   const MatrixHeader B = read_matrix_header(world, rhs);
-  check_operand(matrix, A, rhs, B, {A.rows, "rows of A", hint});
-  if (const std::string refusal = shape_refusal(arguments.solver, A.rows, A.cols); !refusal.empty())
+  check_operand(matrix, A.header(), rhs, B, {A.rows(), "rows of A", hint});
+  if (const std::string refusal = shape_refusal(arguments.solver, A.rows(), A.cols()); !refusal.empty())
     throw InputError(fmt::format("{} is {}", matrix, refusal));
-  if (initial.empty()) return {A, B, is_compressed, {}};
+  if (initial.empty()) return {A, B, {}};
   const MatrixHeader X0 = read_matrix_header(world, initial);
-  check_operand(matrix, A, initial, X0, {A.cols, "columns of A", hint});
+  check_operand(matrix, A.header(), initial, X0, {A.cols(), "columns of A", hint});
   if (X0.cols != B.cols) {
     throw InputError(fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
                                  initial, X0.cols, rhs, B.cols));
   }
-  return {A, B, is_compressed, X0};
+  return {A, B, X0};
 }
 
 CommonType common_type_of(const SolveArguments& arguments, const InputHeaders& inputs) {
-  std::vector<std::pair<std::string, MatrixHeader>> files{{arguments.product.matrix, inputs.A},
+  std::vector<std::pair<std::string, MatrixHeader>> files{{arguments.product.matrix, inputs.A.header()},
                                                           {arguments.rhs, inputs.B}};
   if (inputs.X0) files.emplace_back(arguments.initial, *inputs.X0);
   return common_type(files);
@@ -66,21 +66,17 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
   return saved;
 }
 
-/// Throws UsageError if the arguments ask for what needs the elements of a matrix, which is compressed.
-void require_plain(const SolveArguments& arguments) {
-  const bool has_elements = !arguments.certify.empty(),
-             is_stored_otherwise = arguments.storage.value_or(Storage::disk) != Storage::disk;
-  const char* option = arguments.precondition != "none"                      ? "--precondition"
-                       : arguments.verify_matrix && !has_elements            ? "--verify-matrix"
-                       : arguments.options.column_stable                     ? "--column-stable"
-                       : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
-                       : arguments.one_pass.value_or(false)                  ? "--one-pass"
-                       : is_stored_otherwise && !has_elements                ? "--storage"
-                       : !arguments.tiles.empty()                            ? "--tiles"
-                                                                             : nullptr;
-  if (option != nullptr)
-    throw UsageError(fmt::format("{} is compressed, and {} is for matrices whose elements are there",
-                                 arguments.product.matrix, option));
+/// The option, if any, that asks for what needs the elements of a matrix.
+const char* option_for_elements(const SolveArguments& arguments) {
+  const bool has_elements = !arguments.certify.empty();
+  return arguments.precondition != "none"                      ? "--precondition"
+         : arguments.verify_matrix && !has_elements            ? "--verify-matrix"
+         : arguments.options.column_stable                     ? "--column-stable"
+         : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
+         : arguments.one_pass.value_or(false)                  ? "--one-pass"
+         : arguments.stored_as.storage && !has_elements        ? "--storage"
+         : !arguments.tiles.empty()                            ? "--tiles"
+                                                               : nullptr;
 }
 
 /// The tolerances in a file, one for each column; empty without a file (collective over world).
@@ -107,30 +103,45 @@ std::string source_of_choices(Communicator& world, const SolveArguments& argumen
       .source_of_choices(shape.type);
 }
 
+/// The most columns of a product: of a batch, or of a sketch.
+Index most_columns(const SolveTask& task) {
+  const Index of_solver =
+      largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
+  if (!task.arguments.probable_sigma_min) return of_solver;
+  return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
+}
+
+/// How the run that a restart continues stored A; none without a restart.
+std::optional<StoredAs> saved_storage(const CheckpointFacts& saved) {
+  const std::string name = saved_fact(saved, storage_fact);
+  if (name.empty()) return {};
+  return value_of(name, storages_and_disk());
+}
+
 /// Like request_of(), but a restart with `--one-pass auto`, or of a run with A on disks, continues in the way
 /// in which its run began.
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
                             const CheckpointFacts& saved) {
   IterationRequest asked = request_of(arguments, is_compressed);
-  const bool is_open = !asked.one_pass || (!arguments.one_pass_is_given &&
-                                           saved_fact(saved, storage_fact) == name_of(Storage::disk));
+  const bool was_on_disk = saved_storage(saved).value_or(StoredAs()).place == MatrixPlace::disk;
+  const bool is_open = !asked.one_pass || (!arguments.one_pass_is_given && was_on_disk);
   if (const std::string one_pass = saved_fact(saved, one_pass_fact); is_open && !one_pass.empty())
     asked.one_pass = one_pass == "on";
   return asked;
 }
 
 /// The requested grid; else the grid of the run that a restart continues, if it has the same number of ranks;
-/// else the grid with the fastest iterations, or with the fewest bytes of a compressed matrix.
-GridShape grid_for(const SolveArguments& arguments, const SavedCompressed* compressed,
-                   const CheckpointFacts& saved, const ProductShape& shape, const MachineModel& machine,
-                   int ranks) {
+/// else the best grid for its iterations.
+GridShape grid_for(const SolveArguments& arguments, const MatrixFile& A, const CheckpointFacts& saved,
+                   const ProductShape& shape, const MachineModel& machine, int ranks) {
   if (arguments.product.grid) return *arguments.product.grid;
   if (const std::string fact = saved_fact(saved, grid_fact); !fact.empty())
     if (const GridShape grid = parse_grid_shape(fact); grid.size() == ranks) return grid;
-  const IterationRequest asked = request_of(arguments, compressed != nullptr, saved);
+  const IterationRequest asked = request_of(arguments, A.is_compressed(), saved);
   return choose_grid(ranks, [&](GridShape grid) {
-    if (compressed != nullptr) return bytes_moved(*compressed, shape, grid);
-    return iteration_seconds(plan_iteration(asked, shape, grid, machine), grid, machine);
+    return A.cost_on(grid, shape, [&] {
+      return iteration_seconds(plan_iteration(asked, shape, grid, machine), grid, machine);
+    });
   });
 }
 
@@ -141,11 +152,38 @@ PlannedIteration iteration_for(const SolveArguments& arguments, bool is_compress
                                const MachineModel& machine) {
   IterationRequest asked = request_of(arguments, is_compressed, saved);
   const PlannedIteration planned = plan_iteration(asked, shape, grid, machine);
-  const std::string storage = saved_fact(saved, storage_fact);
-  if (asked.storage || storage.empty() || saved_fact(saved, algorithm_fact) != name_of(planned.algorithm))
+  const std::optional<StoredAs> stored_as = saved_storage(saved);
+  if (asked.storage || asked.place == MatrixPlace::disk || !stored_as ||
+      saved_fact(saved, algorithm_fact) != name_of(planned.algorithm))
     return planned;
-  asked.storage = parse_storage(storage);
+  asked.storage = stored_as->storage;
+  asked.place = stored_as->place;
   return plan_iteration(asked, shape, grid, machine);
+}
+
+/// The modelled seconds of an iteration of this solver; none if no model knows them.
+std::optional<double> seconds_with(Solver solver, SolveArguments arguments, const MatrixFile& A,
+                                   const CheckpointFacts& saved, const ProductShape& shape,
+                                   const MachineModel& machine, int ranks) {
+  if (A.is_compressed()) return {};
+  arguments.solver = solver;
+  const GridShape grid = grid_for(arguments, A, saved, shape, machine, ranks);
+  return iteration_seconds(plan_iteration(request_of(arguments, false), shape, grid, machine), grid, machine);
+}
+
+/// Throws UsageError if --sigma-min cannot be for an A of this shape.
+void check_sigma_min(const SolveArguments& arguments, const ProductShape& shape) {
+  if (arguments.sigma_min.value_or(0) > 0 && shape.rows < shape.cols) {
+    throw UsageError(fmt::format(
+        "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
+        *arguments.sigma_min, shape.rows, shape.cols));
+  }
+  if (arguments.probable_sigma_min && shape.rows < sketch_rows(shape.cols)) {
+    throw UsageError(fmt::format(
+        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: give a number, the "
+        "smallest singular value of A",
+        shape.rows, shape.cols, sketch_rows(shape.cols)));
+  }
 }
 
 }  // namespace
@@ -154,48 +192,34 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   SolveArguments given = arguments_given;
   const InputHeaders inputs = read_headers(world, given);
   const CommonType common = common_type_of(given, inputs);
-  require_fits({inputs.A, inputs.is_compressed}, given.product.matrix, given.product.algorithm, common.type);
-  if (inputs.is_compressed) require_plain(given);
-  if (!given.certify.empty() && !inputs.is_compressed)
-    throw UsageError(
-        fmt::format("--certify is for a compressed matrix, and {} is not one: the verdicts are "
-                    "for it anyway",
-                    given.product.matrix));
-  const MatrixHeader elements =
-      given.certify.empty() ? inputs.A : read_original_header(world, given, inputs.A);
-  std::shared_ptr<const SavedCompressed> compressed;
-  if (inputs.is_compressed) compressed = std::make_shared<SavedCompressed>(world, given.product.matrix);
+  const bool is_compressed = inputs.A.is_compressed();
+  inputs.A.require_fits(given.product.algorithm, common.type);
+  inputs.A.require_elements(option_for_elements(given));
+  const std::optional<MatrixFile> original = read_original(world, given, inputs.A);
   const CheckpointFacts saved = read_saved(world, given.options.checkpoint.restart);
   const Sweep sweep = plan_sweep(world, given, inputs.B.cols);
   const std::vector<double> tolerances = read_tolerances(world, given.tolerances, sweep, inputs.B.cols);
-  const ProductShape shape{inputs.A.rows, inputs.A.cols, sweep.columns(inputs.B.cols), common.type};
+  const ProductShape shape{inputs.A.rows(), inputs.A.cols(), sweep.columns(inputs.B.cols), common.type};
   const std::string choices = source_of_choices(world, given, saved, shape);
   const Machine machine = read_machine(world, given.product.machine);
   const MachineModel model = model_of(machine, *ranks.comm);
   std::string why_solver;
   if (given.chooses_solver) {
-    const ChosenSolver chosen =
-        choose_solver(given, saved, shape, [&](Solver solver) -> std::optional<double> {
-          if (inputs.is_compressed) return {};  // no model knows
-          SolveArguments with = given;
-          with.solver = solver;
-          const GridShape grid = grid_for(with, compressed.get(), saved, shape, model, world.size());
-          return iteration_seconds(plan_iteration(request_of(with, inputs.is_compressed), shape, grid, model),
-                                   grid, model);
-        });
-    given.solver = chosen.solver;
-    why_solver = chosen.why;
+    const auto [solver, why] = choose_solver(given, saved, shape, [&](Solver with) {
+      return seconds_with(with, given, inputs.A, saved, shape, model, world.size());
+    });
+    given.solver = solver;
+    why_solver = why;
   }
-  const auto grid = make_grid(ranks, grid_for(given, compressed.get(), saved, shape, model, world.size()));
+  const auto grid = make_grid(ranks, grid_for(given, inputs.A, saved, shape, model, world.size()));
   const MachineModel grid_model = with_shared_memory(model, *grid);
   const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);
   const PlannedIteration iteration =
-      iteration_for(arguments, inputs.is_compressed, saved, shape, grid->shape(), grid_model);
+      iteration_for(arguments, is_compressed, saved, shape, grid->shape(), grid_model);
   const SolveTask task{.arguments = arguments,
                        .A = inputs.A,
+                       .original = original,
                        .B = inputs.B,
-                       .compressed = compressed,
-                       .elements = elements,
                        .X0 = inputs.X0,
                        .promotions = common.promotions,
                        .saved = saved,
@@ -209,50 +233,46 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
                        .iteration = iteration,
                        .grid = matrix_grid(iteration.algorithm, grid),
                        .own_memory = grid};
-  if (arguments.sigma_min.value_or(0) > 0 && shape.rows < shape.cols) {
-    throw UsageError(fmt::format(
-        "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
-        *arguments.sigma_min, shape.rows, shape.cols));
-  }
-  if (arguments.probable_sigma_min && shape.rows < sketch_rows(shape.cols)) {
-    throw UsageError(fmt::format(
-        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: give a number, the "
-        "smallest singular value of A",
-        shape.rows, shape.cols, sketch_rows(shape.cols)));
-  }
+  check_sigma_min(arguments, shape);
   require_same_options(task);
   // With the values that a restart takes from its run.
-  require_compatible(request_of(arguments, inputs.is_compressed, saved));
+  require_compatible(request_of(arguments, is_compressed, saved));
   return task;
 }
 
-void SolveTask::asks_for(Storage storage) {
-  arguments.storage = storage;
-  iteration = iteration_for(arguments, compressed != nullptr, saved, shape, grid->shape(), machine);
+KeptMatrix SolveTask::kept() const {
+  return {.type = shape.type,
+          .grid = grid->shape(),
+          .columns = most_columns(*this),
+          .place = iteration.place,
+          .memory = memory_of_tiles,
+          .in_place = in_place};
+}
+
+void SolveTask::put_on_disk() {
+  arguments.stored_as = {.place = MatrixPlace::disk};
+  iteration = iteration_for(arguments, A.is_compressed(), saved, shape, grid->shape(), machine);
   grid = matrix_grid(iteration.algorithm, own_memory);
 }
 
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
   const bool never_moves = arguments.needs_space() || is_compressed;
-  const bool has_passes = arguments.one_pass_is_given || arguments.storage != Storage::disk;
-  return {.solver = arguments.solver,
-          .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
-          .one_pass = is_compressed ? false
-                      : has_passes  ? arguments.one_pass
-                                    : std::nullopt,
-          .storage = is_compressed && arguments.certify.empty() ? arguments.storage.value_or(Storage::columns)
-                                                                : arguments.storage,
-          .panel = arguments.product.panel,
-          .batch = arguments.options.batch,
-          .on_host = arguments.product.device == "cpu"};
+  const bool has_passes = arguments.one_pass_is_given || arguments.stored_as.place == MatrixPlace::memory;
+  return {
+      .solver = arguments.solver,
+      .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
+      .one_pass = is_compressed ? false
+                  : has_passes  ? arguments.one_pass
+                                : std::nullopt,
+      .storage = is_compressed && arguments.certify.empty() ? Storage::columns : arguments.stored_as.storage,
+      .place = arguments.stored_as.place,
+      .panel = arguments.product.panel,
+      .batch = arguments.options.batch,
+      .on_host = arguments.product.device == "cpu"};
 }
 
 Layout layout_of_matrix(const SolveTask& task) {
-  return matrix_layout(task.iteration.algorithm, *task.grid, task.A.rows, task.A.cols);
-}
-
-std::string file_of_elements(const SolveTask& task) {
-  return task.compressed ? task.arguments.certify : task.arguments.product.matrix;
+  return matrix_layout(task.iteration.algorithm, *task.grid, task.A.rows(), task.A.cols());
 }
 
 }  // namespace gridlops::program

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "command_line/grid.hpp"
-#include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/plan.hpp"
+#include "matrix/matrix_file.hpp"
 #include "solve/checkpointing.hpp"
 #include "solve/sweep.hpp"
 #include "subcommands.hpp"
@@ -19,9 +19,9 @@ namespace gridlops::program {
 /// Everything that all ranks know before they read a matrix.
 struct SolveTask {
   SolveArguments arguments;  ///< with the algorithm and the panel width of the run that a restart continues
-  MatrixHeader A, B;
-  std::shared_ptr<const SavedCompressed> compressed{};  ///< what is known of A if gridlops compress wrote it
-  MatrixHeader elements;                                ///< of the matrix whose elements are read, if any
+  MatrixFile A;
+  std::optional<MatrixFile> original;  ///< with --certify: what the compressed A was made of
+  MatrixHeader B;
   std::optional<MatrixHeader> X0;
   std::string promotions;  ///< lines about files whose elements become another type
   CheckpointFacts saved;   ///< of the run that a restart continues
@@ -40,8 +40,13 @@ struct SolveTask {
   bool in_place = false;                            ///< as there
   double disk_rate = 0;  ///< measured: bytes in a second, from the disks of all ranks; 0: it was not
 
-  /// Plans the iteration again, with this storage.
-  void asks_for(Storage storage);
+  bool is_on_disk() const { return iteration.place == MatrixPlace::disk; }
+  /// The matrix whose elements are read, for which verdicts then are; null if there is none.
+  const MatrixFile* elements() const { return original ? &*original : A.is_compressed() ? nullptr : &A; }
+  /// How the run keeps A.
+  KeptMatrix kept() const;
+  /// Plans the iteration again, with A on disks.
+  void put_on_disk();
 };
 
 /// Reads the headers of all inputs, and makes the choices that the arguments leave open (collective over
@@ -52,7 +57,5 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments, const 
 /// on disks. With --certify the storage is that of the other matrix.
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed);
 Layout layout_of_matrix(const SolveTask& task);
-/// The file of the matrix whose elements are read, for which verdicts then are; empty if there is none.
-std::string file_of_elements(const SolveTask& task);
 
 }  // namespace gridlops::program

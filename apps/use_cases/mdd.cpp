@@ -246,13 +246,8 @@ class Mdd {
   const Transform<R> models_, data_;
 };
 
-ExitStatus mdd(Communicator& world, const MddArguments& given) {
-  MddArguments arguments = given;
-  if (arguments.on_disk) return_freed_memory();
-  if (arguments.has_own_data())
-    read_mdd_sizes(world, arguments);
-  else if (arguments.asked_frequencies > 0)
-    arguments.frequencies = arguments.asked_frequencies;
+/// Throws UsageError if the arguments, which have the sizes of files, exclude each other.
+void check(const MddArguments& arguments) {
   const Index most = arguments.has_own_data() ? arguments.frequencies : arguments.samples;
   if (arguments.frequencies > most) {
     throw UsageError(
@@ -271,8 +266,6 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
     throw UsageError(fmt::format(
         "--compress is {}, but the error of a kernel, relative to its norm, must be above 0 and below 1",
         *arguments.compress));
-  std::vector<std::string> saved{"adjoint", "inverted"};
-  if (!arguments.has_own_data()) saved.insert(saved.end(), {"model", "data"});
   if (arguments.independent && arguments.groups) {
     throw UsageError(
         "--independent and --groups exclude each other: a rank that shares a frequency cannot solve it "
@@ -285,11 +278,6 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
         "--storage disk is for a --kernel of spectra: one in time, or one that is generated, becomes spectra "
         "in "
         "memory");
-  arguments.memory_is_given = arguments.memory > 0;
-  if (arguments.on_disk && !arguments.memory_is_given) {
-    const Index of_threads = address_space_of_disk_threads(world);
-    arguments.memory = std::max<Index>(available_bytes_per_rank(world) - of_threads, 1);
-  }
   if (arguments.compress && arguments.common.dry_run)
     throw UsageError(
         "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "
@@ -298,6 +286,23 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
     throw UsageError(
         "--storage disk and --dry-run exclude each other: a rank takes what --memory says, or what the "
         "machine leaves");
+}
+
+ExitStatus mdd(Communicator& world, const MddArguments& given) {
+  MddArguments arguments = given;
+  if (arguments.on_disk) return_freed_memory();
+  if (arguments.has_own_data())
+    read_mdd_sizes(world, arguments);
+  else if (arguments.asked_frequencies > 0)
+    arguments.frequencies = arguments.asked_frequencies;
+  check(arguments);
+  arguments.memory_is_given = arguments.memory > 0;
+  if (arguments.on_disk && !arguments.memory_is_given) {
+    const Index of_threads = address_space_of_disk_threads(world);
+    arguments.memory = std::max<Index>(available_bytes_per_rank(world) - of_threads, 1);
+  }
+  std::vector<std::string> saved{"adjoint", "inverted"};
+  if (!arguments.has_own_data()) saved.insert(saved.end(), {"model", "data"});
   UseCase run(world, "mdd", arguments.common, {world.size(), 1}, saved,
               {{"--kernel", arguments.kernel},
                {"--data", arguments.data},
@@ -319,84 +324,80 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   });
 }
 
-}  // namespace
-
-Action define_mdd(Options& options) {
-  const auto arguments = std::make_shared<MddArguments>();
-  arguments->common.iterations = 50;
-  arguments->common.type = ScalarType::f32;
-  constexpr double anywhere = std::numeric_limits<double>::lowest();
+/// Returns the option without which there are no others for own data.
+CLI::Option* define_own_data(Options& options, MddArguments& mdd) {
   options.group("Own data");
   CLI::Option* const kernel = options.text(
-      "--kernel", arguments->kernel, "G",
+      "--kernel", mdd.kernel, "G",
       "The field between sources and receivers: real, samples x receivers x sources, or its spectra, "
       "complex, frequencies x receivers x sources, as numpy.fft.rfft makes them of as many samples as "
       "the data have. Each rank reads its part");
   kernel->needs(options
-                    .text("--data", arguments->data, "D",
+                    .text("--data", mdd.data, "D",
                           "Real traces, samples x receivers, or samples x receivers x shots: each shot is a "
                           "right-hand side. The convolution is a sum over samples and sources, periodic in "
                           "time. --dtype is that of the files")
                     ->needs(kernel));
   options
-      .text("--weights", arguments->weights, "W",
+      .text("--weights", mdd.weights, "W",
             "A weight for each trace of the data, which multiplies its residual, 0 where there is no trace: "
             "real, receivers, or receivers x shots. Shots with other weights than the one before are solved "
             "after it, as problems of their own")
       ->needs(kernel);
   options
-      .whole("--time-zero", arguments->first_sample, "K", 0,
+      .whole("--time-zero", mdd.first_sample, "K", 0,
              "The sample of the data, and of the model, that is time 0 [0]")
       ->needs(kernel);
-  options.whole("--nf", arguments->asked_frequencies, "N", 1,
+  options.whole("--nf", mdd.asked_frequencies, "N", 1,
                 "How many frequencies are kept, from 0 on [400; own data: all]");
+  return kernel;
+}
+
+void define_generated_data(Options& options, MddArguments& mdd, CLI::Option* kernel) {
+  constexpr double anywhere = std::numeric_limits<double>::lowest();
   options.group("Generated data");
   for (CLI::Option* generated :
-       {options.whole("--nx", arguments->nx, "N", 1, "Traces of the model [121]"),
-        options.number("--ox", arguments->ox, "M", anywhere, "Where the line of the model begins [-300]"),
-        options.number("--dx", arguments->dx, "M", 0, "Metres between its traces [5]"),
-        options.whole("--ny", arguments->ny, "N", 1, "Traces of the data [201]"),
-        options.number("--oy", arguments->oy, "M", anywhere, "Where the line of the data begins [-500]"),
-        options.number("--dy", arguments->dy, "M", 0, "Metres between its traces [5]"),
-        options.whole("--samples", arguments->samples, "N", 1,
-                      "Samples of a trace; negative times are added [800]"),
-        options.number("--interval", arguments->interval, "S", 0, "Seconds between samples [0.002]"),
-        options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]"),
-        options.whole("--half-wavelet", arguments->half_wavelet, "N", 0,
+       {options.whole("--nx", mdd.nx, "N", 1, "Traces of the model [121]"),
+        options.number("--ox", mdd.ox, "M", anywhere, "Where the line of the model begins [-300]"),
+        options.number("--dx", mdd.dx, "M", 0, "Metres between its traces [5]"),
+        options.whole("--ny", mdd.ny, "N", 1, "Traces of the data [201]"),
+        options.number("--oy", mdd.oy, "M", anywhere, "Where the line of the data begins [-500]"),
+        options.number("--dy", mdd.dy, "M", 0, "Metres between its traces [5]"),
+        options.whole("--samples", mdd.samples, "N", 1, "Samples of a trace; negative times are added [800]"),
+        options.number("--interval", mdd.interval, "S", 0, "Seconds between samples [0.002]"),
+        options.number("--frequency", mdd.frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]"),
+        options.whole("--half-wavelet", mdd.half_wavelet, "N", 0,
                       "Samples of the wavelet on either side of its peak [40]"),
         options.whole(
-            "--sources", arguments->sources, "N", 1,
+            "--sources", mdd.sources, "N", 1,
             "Virtual sources, evenly along the model: right-hand sides with a step of their own [1]")})
     generated->excludes(kernel);
-  options.choice("--domain", arguments->domain, words({"frequency", "time"}),
-                 "Where it is solved; the iterations are the same [frequency]");
-  options.flag("--independent", arguments->independent,
-               "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
-               "--tolerance is then 1e-8, with f32 1e-4, if not given");
-  options.flag("--groups", arguments->groups,
-               "Groups of ranks share frequencies, so that all ranks have work where there are few; the cost "
-               "model divides them. With --domain time each product then moves models and data [with fewer "
-               "frequencies than ranks, unless --domain time or --independent is given]");
+}
+
+void define_compression(Options& options, MddArguments& mdd) {
   options.group("Compressed kernel");
-  CLI::Option* const compress = options.number("--compress", arguments->compress, "T", 0,
+  CLI::Option* const compress = options.number("--compress", mdd.compress, "T", 0,
                                                "Compresses the kernel of every frequency by itself, and "
                                                "inverts what it becomes: the Frobenius norm of "
                                                "the error, relative to that of the kernel, is at most T, "
                                                "above 0 and below 1. Implies --groups, unless "
                                                "--independent is given");
   options
-      .text("--receiver-positions", arguments->receiver_positions, "P.npy",
+      .text("--receiver-positions", mdd.receiver_positions, "P.npy",
             "Coordinates of the receivers, by which they are ordered for tiles of low rank")
       ->needs(compress);
-  options.text("--source-positions", arguments->source_positions, "P.npy", "The same for the sources")
+  options.text("--source-positions", mdd.source_positions, "P.npy", "The same for the sources")
       ->needs(compress);
+}
+
+void define_disks(Options& options, MddArguments& mdd, CLI::Option* kernel) {
   options.group("Kernel on disks");
   CLI::Option* const storage = options.parsed(
       "--storage",
-      [arguments](const std::string& text) {
+      [&mdd](const std::string& text) {
         if (text != "memory" && text != "disk")
           throw UsageError(fmt::format("--storage is {}, but must be memory or disk", text));
-        arguments->on_disk = text == "disk";
+        mdd.on_disk = text == "disk";
       },
       "memory|disk",
       "Where a kernel of spectra is, compressed or not; disk: it is never whole in memory; each rank has its "
@@ -405,20 +406,42 @@ Action define_mdd(Options& options) {
   storage->needs(kernel);
   options
       .parsed(
-          "--memory", [arguments](const std::string& text) { arguments->memory = size_number(text, 1); },
-          "BYTES", "The most memory of a rank, such as 4G [what the machine and its control groups leave]")
+          "--memory", [&mdd](const std::string& text) { mdd.memory = size_number(text, 1); }, "BYTES",
+          "The most memory of a rank, such as 4G [what the machine and its control groups leave]")
       ->needs(storage);
   options
-      .text("--scratch", arguments->scratch, "DIR",
+      .text("--scratch", mdd.scratch, "DIR",
             "Where --storage disk puts kernels, which are gone when the run ends [$TMPDIR, or /var/tmp]")
       ->needs(storage);
-  define_use_case(options, arguments->common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
+}
+
+}  // namespace
+
+Action define_mdd(Options& options) {
+  const auto arguments = std::make_shared<MddArguments>();
+  MddArguments& mdd = *arguments;
+  mdd.common.iterations = 50;
+  mdd.common.type = ScalarType::f32;
+  CLI::Option* const kernel = define_own_data(options, mdd);
+  define_generated_data(options, mdd, kernel);
+  options.choice("--domain", mdd.domain, words({"frequency", "time"}),
+                 "Where it is solved; the iterations are the same [frequency]");
+  options.flag("--independent", mdd.independent,
+               "Every frequency of a source has a step and a verdict of its own, and nothing is sent; "
+               "--tolerance is then 1e-8, with f32 1e-4, if not given");
+  options.flag("--groups", mdd.groups,
+               "Groups of ranks share frequencies, so that all ranks have work where there are few; the cost "
+               "model divides them. With --domain time each product then moves models and data [with fewer "
+               "frequencies than ranks, unless --domain time or --independent is given]");
+  define_compression(options, mdd);
+  define_disks(options, mdd, kernel);
+  define_use_case(options, mdd.common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",
        "mpirun -n 4 gridlops mdd --kernel kernel.npy --data traces.npy --solver lsqr --save mine",
        "mpirun -n 4 gridlops mdd --sources 9 --independent --report mdd.json",
        "mpirun -n 4 gridlops mdd --compress 1e-3 --report mdd.json"});
-  return [arguments](Communicator& world) { return mdd(world, *arguments); };
+  return [arguments](Communicator& world) { return program::mdd(world, *arguments); };
 }
 
 }  // namespace gridlops::program

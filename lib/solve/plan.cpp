@@ -54,7 +54,7 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   const auto batch_by = [&](Algorithm algorithm) { return first_batch(algorithm, shape, grid, asked.batch); };
   const bool may_be_stationary_a =
       asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;
-  const bool on_disk = asked.storage == Storage::disk;
+  const bool on_disk = asked.place == MatrixPlace::disk;
   const bool one_pass_pays =
       on_disk || (may_be_stationary_a && asked.on_host && asked.storage != Storage::columns &&
                   one_pass_is_faster(batch_by(Algorithm::stationary_a), grid));
@@ -67,10 +67,12 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
     algorithm = choose_algorithm(at_once, grid, machine);
   }
   const ProductShape batch = batch_by(algorithm);
-  const Storage usual = asked.on_host ? faster_storage(algorithm, batch, grid) : Storage::columns;
+  const Storage usual = on_disk         ? Storage::packed
+                        : asked.on_host ? faster_storage(algorithm, batch, grid)
+                                        : Storage::columns;
   const bool reads_packed = one_pass && asked.on_host && asked.storage != Storage::planes && !on_disk;
   const Storage storage = reads_packed ? Storage::packed : asked.storage.value_or(usual);
-  return {asked.solver, one_pass, algorithm, batch, asked.panel, storage};
+  return {asked.solver, one_pass, algorithm, batch, asked.panel, storage, asked.place};
 }
 
 int passes_over_matrix(const PlannedIteration& iteration) {

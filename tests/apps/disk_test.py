@@ -18,11 +18,22 @@ except ImportError:
     h5py = None
 
 ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
+LEAST = {}  # memory of a rank in bytes, by what decides it
+
+
+def run_in_memory(suite, *arguments, **how):
+    """In memory near the least there is. What libraries take, which counts, differs between two runs by up to 3 %, so a run that is
+    refused because its own take more may try again."""
+    for _ in range(12):
+        run = suite.run(*arguments, **how)
+        if run.status != 2 or "but a rank takes at least" not in run.errors:
+            break
+    return run
 
 
 def solve(suite, scratch, *options, ranks=None, status=0, output="X.npy", matrix="A.npy", rhs="B.npy"):
     """On a machine whose cores are fast, so that disks decide, unless options name another."""
-    run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / output, "--damp", DAMP, "--tolerance", "1e-6",
+    run = run_in_memory(suite, "solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / output, "--damp", DAMP, "--tolerance", "1e-6",
                     "--report", suite.folder / "R.json", "--scratch", scratch, *([] if "--machine" in options else ["--machine", suite.folder / "fast.json"]), *options, ranks=ranks)
     suite.succeeded(run, status)
     return run
@@ -32,12 +43,20 @@ def report_of(suite):
     return json.loads((suite.folder / "R.json").read_text(encoding="utf-8"))
 
 
-def least_memory(suite, scratch, ranks, *options, **files):
-    """What the program says that a rank takes at least, with a little more."""
-    run = solve(suite, scratch, "--storage", "disk", "--memory", 1, *options, ranks=ranks, status=2, **files)
-    found = re.search(r"--memory is 1 B, but a rank takes at least ([\d.]+) MiB with A on a disk", run.errors)
-    suite.check(found, "nothing says what memory is the least:", run.errors)
-    return int(1.02 * 2**20 * float(found[1])) if found else 1 << 40
+def least_memory(suite, scratch, ranks, *options, matrix="A.npy", rhs="B.npy"):
+    """What the program says that a rank takes at least: the most of three runs, and a little more."""
+    key = (ranks, options, matrix)
+    if key not in LEAST:
+        least = 0
+        for _ in range(3):
+            run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / "X.npy", "--damp", DAMP,
+                            "--tolerance", "1e-6", "--machine", suite.folder / "fast.json", "--scratch", scratch, "--storage", "disk", "--memory", 1, *options, ranks=ranks)
+            suite.succeeded(run, 2)
+            found = re.search(r"--memory is 1 B, but a rank takes at least ([\d.]+) MiB with A on a disk", run.errors)
+            suite.check(found, "nothing says what memory is the least:", run.errors)
+            least = max(least, float(found[1]) if found else 1 << 20)
+        LEAST[key] = int(1.01 * 2**20 * least)
+    return LEAST[key]
 
 
 def make(suite):
@@ -91,9 +110,9 @@ def check_in_place(suite, scratch, exact):
             memory = least if matrix == "A.npy" else least_memory(suite, scratch, ranks, "--grid", grid, matrix=matrix)
             if stays:
                 memory = int(1.1 * memory)
-            run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / "B.npy", "--output", suite.folder / "X.npy", "--damp", DAMP,
-                            "--tolerance", "1e-6", "--report", suite.folder / "R.json", "--machine", suite.folder / "fast.json", "--memory", memory,
-                            "--storage", "disk", "--grid", grid, ranks=ranks, environment={"TMPDIR": temporary})
+            run = run_in_memory(suite, "solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / "B.npy", "--output", suite.folder / "X.npy", "--damp", DAMP,
+                                "--tolerance", "1e-6", "--report", suite.folder / "R.json", "--machine", suite.folder / "fast.json", "--memory", memory,
+                                "--storage", "disk", "--grid", grid, ranks=ranks, environment={"TMPDIR": temporary})
             suite.succeeded(run)
             report = report_of(suite)
             figures = report["figures"]
@@ -104,14 +123,14 @@ def check_in_place(suite, scratch, exact):
             suite.check((suite.folder / "tiles.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than by tiles", matrix, grid)
     memory = least  # on 2x1
     in_place = ["solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / "X.npy", "--damp", DAMP, "--tolerance", "1e-6"]
-    run = suite.run(*in_place, "--memory", int(1.1 * memory), "--grid", "2x1", "--report", suite.folder / "R.json", ranks=2)
+    run = run_in_memory(suite, *in_place, "--memory", int(1.1 * memory), "--grid", "2x1", "--report", suite.folder / "R.json", ranks=2)
     suite.succeeded(run)
     suite.check("A is read in its file" in run.output, "nothing says that A stays in its file:", run.output)
     suite.close(np.load(suite.folder / "X.npy"), exact, 1e-5 * np.abs(exact).max(), "the solution")
-    run = suite.run(*in_place, "--memory", memory, "--grid", "2x1", "--report", suite.folder / "R.json", ranks=2, environment={"TMPDIR": temporary})
+    run = run_in_memory(suite, *in_place, "--memory", memory, "--grid", "2x1", "--report", suite.folder / "R.json", ranks=2, environment={"TMPDIR": temporary})
     suite.succeeded(run)
     suite.check("A goes to disks" in run.output and report_of(suite)["figures"]["disk_in_place"] == 0, "tiles, which need less memory:", run.output)
-    run = suite.run(*in_place, "--memory", int(1.1 * memory), "--grid", "2x1", "--storage", "disk", "--dry-run", ranks=2)
+    run = run_in_memory(suite, *in_place, "--memory", int(1.1 * memory), "--grid", "2x1", "--storage", "disk", "--dry-run", ranks=2)
     suite.check(re.search(r"in its file: [\d.]+ MiB, read \w+ an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
     shutil.rmtree(temporary)
 
@@ -213,7 +232,7 @@ def check_tiles_of_jobs_at_once(suite, scratch, exact, full):
              "--scratch", scratch, "--tiles", tiles, "--machine", suite.folder / "fast.json", "--quiet"]
 
     def job(number, matrix):
-        return suite.run(*words, "--matrix", suite.folder / matrix, "--output", suite.folder / f"of-job-{number}.npy", ranks=2)
+        return run_in_memory(suite, *words, "--matrix", suite.folder / matrix, "--output", suite.folder / f"of-job-{number}.npy", ranks=2)
     for turn in range(3) if full else (2,):
         if turn == 2:
             os.utime(suite.folder / "A.npy")

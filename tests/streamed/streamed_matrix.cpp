@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/streamed/streamed_matrix.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -364,14 +365,23 @@ TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[s
   auto room = static_cast<std::size_t>(memory.size());
   auto* const ring =
       static_cast<std::byte*>(std::align(std::size_t{block}, 2 * std::size_t{block}, first, room));
-  const double limit = watchdog->set_timeout_seconds(3);
+  const double limit = watchdog->set_timeout_seconds(2);
   if (world().rank() == 0) {
     const auto file = std::make_shared<TileFile>(TileFile::nameless(folder.file(""), block));
     file->write(ring, block, 0);
     const FileParts source(file, {{0, block}});
-    const auto slow = [](Index, const std::byte*) { std::this_thread::sleep_for(std::chrono::seconds(2)); };
+    std::atomic<int> checks = 0;
+    const auto slow = [&checks](Index, const std::byte*) {
+      ++checks;
+      std::this_thread::sleep_for(std::chrono::seconds(4));
+    };
+    const auto await_checks = [&checks](int count) {
+      while (checks < count) std::this_thread::yield();
+    };
     ReadAhead reader(source, {ring, 2, block}, {{{0}, 0}, {{0}, 1}}, slow);
+    await_checks(2);  // in both slots
     reader.begin_pass(1);
+    await_checks(3);
   }
   CHECK_NOTHROW(world().barrier());
   watchdog->set_timeout_seconds(limit);

@@ -26,11 +26,9 @@ GRIDLOPS_EXPORT Algorithm parse_algorithm(const std::string& name);
 ///   planes   packed, with the high 32 bits of every real number apart from the low 32 bits: for double and
 ///            complex<double>, on hosts. It takes the memory of packed, and products have the same bits.
 ///            Those of high_plane() read half of it.
-///   disk     packed, and on disks what has no room in memory: stream_matrix() makes such operators, with the
-///            products of stationary_a, and matrix_mult() does not.
-enum class Storage { columns, packed, planes, disk };
+enum class Storage { columns, packed, planes };
 
-/// Converts to and from "columns", "packed", "planes", "disk". Throws UsageError for other names.
+/// Converts to and from "columns", "packed", "planes". Throws UsageError for other names.
 GRIDLOPS_EXPORT const char* name_of(Storage storage);
 GRIDLOPS_EXPORT Storage parse_storage(const std::string& name);
 

@@ -51,8 +51,7 @@ GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorit
 /// places; otherwise throws ShapeError. If A owns its block, the operator takes ownership, and the block
 /// never changes. If A is a view, the caller keeps the block and may change it: see matrix_changed(). Throws
 /// UsageError for Algorithm::automatic (see choose_algorithm()), for Storage::packed and Storage::planes with
-/// an algorithm that moves A, for Storage::planes on GPUs or in single precision, and for Storage::disk. Not
-/// collective.
+/// an algorithm that moves A, and for Storage::planes on GPUs or in single precision. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A,
                                            const MatrixMultOptions& options = {});

@@ -17,6 +17,9 @@ GRIDLOPS_EXPORT Partition columns_of(Algorithm algorithm, Index nrhs, GridShape 
 GRIDLOPS_EXPORT ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid,
                                          Index batch);
 
+/// Where A is: in memory; or on disks, packed, what has no room there (stream_matrix()).
+enum class MatrixPlace { memory, disk };
+
 /// An iteration of a solver whose operator is a matrix.
 struct PlannedIteration {
   Solver solver = Solver::cgls;
@@ -25,18 +28,20 @@ struct PlannedIteration {
   ProductShape shape;                  ///< with as many columns as are active at once
   Index panel = 0;                     ///< as in MatrixMultOptions
   Storage storage = Storage::columns;  ///< as in MatrixMultOptions
-  double pass_seconds = 0;             ///< in which disks deliver once what is there of A; 0: A is in memory
+  MatrixPlace place = MatrixPlace::memory;
+  double pass_seconds = 0;  ///< in which disks deliver once what is there of A; 0: A is in memory
 };
 
-/// How a solver is to work on a matrix in memory, as far as that is asked for.
+/// How a solver is to work on a matrix, as far as that is asked for.
 struct IterationRequest {
   Solver solver = Solver::cgls;
   Algorithm algorithm = Algorithm::automatic;
   std::optional<bool> one_pass = false;  ///< none: if that is faster
-  std::optional<Storage> storage{};      ///< none: the faster one
-  Index panel = 0;                       ///< as in MatrixMultOptions
-  Index batch = 0;                       ///< as in SolveOptions
-  bool on_host = true;                   ///< A lies in host memory
+  std::optional<Storage> storage{};      ///< none: the faster one, and on disks packed
+  MatrixPlace place = MatrixPlace::memory;
+  Index panel = 0;      ///< as in MatrixMultOptions
+  Index batch = 0;      ///< as in SolveOptions
+  bool on_host = true;  ///< A lies in host memory
 };
 
 /// Chooses what the request leaves open: one pass by one_pass_is_faster(), the algorithm by

@@ -37,17 +37,15 @@ const char* name_of(Storage storage) {
     case Storage::packed:
       return "packed";
     case Storage::planes:
-      return "planes";
-    case Storage::disk:
       break;
   }
-  return "disk";
+  return "planes";
 }
 
 Storage parse_storage(const std::string& name) {
-  for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes, Storage::disk})
+  for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes})
     if (name == name_of(storage)) return storage;
-  throw UsageError(message("A is not stored as '", name, "'; there are columns, packed, planes and disk"));
+  throw UsageError(message("A is not stored as '", name, "'; there are columns, packed and planes"));
 }
 
 }  // namespace gridlops

@@ -49,11 +49,9 @@ inline bool stays_packed(const MatrixMultOptions& options, const Backend& backen
   return options.storage != Storage::columns && backend.memory_space() == MemorySpace::host;
 }
 
-/// Throws UsageError, on all ranks, if planes or a disk are asked for in vain.
+/// Throws UsageError, on all ranks, if planes are asked for in vain.
 template <Scalar T>
 void require_storage_possible(const MatrixMultOptions& options, const Backend& backend) {
-  require<UsageError>(options.storage != Storage::disk,
-                      "A would be in memory; stream_matrix() makes an operator of one on disks");
   if (options.storage != Storage::planes) return;
   require<UsageError>(std::is_same_v<Real<T>, double>, "a matrix of ", name_of(scalar_type_of<T>),
                       " has no planes, which are the halves of 64-bit numbers; take packed, or f64 or c128");
