@@ -79,6 +79,7 @@ MatrixOfTask<T> open_matrix(const SolveTask& task, Measurements& measured) {
     const auto A = stream_matrix<T>(grid, elements->name(), elements->header(), on_disk);
     of.take(A);
     of.frobenius_norm = A->frobenius_norm();
+    if (is_scaled(task)) of.preconditioner = column_scaling<T>(*A);
     measured.read_seconds += clock.lap();
     return of;
   }

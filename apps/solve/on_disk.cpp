@@ -22,8 +22,7 @@ namespace {
 bool may_be_on_disk(const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
   const Algorithm algorithm = arguments.product.algorithm;
-  return arguments.certify.empty() && arguments.product.device == "cpu" && arguments.precondition == "none" &&
-         !arguments.verify_matrix &&
+  return arguments.certify.empty() && arguments.product.device == "cpu" && !arguments.verify_matrix &&
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
 }
 
@@ -106,7 +105,7 @@ void find_room(Communicator& world, SolveTask& task,
   if (is_asked && !may_be_on_disk(task))
     throw UsageError(
         "--storage disk is for matrices in files, on --device cpu, by --algorithm stationary-a, without "
-        "--precondition and --verify-matrix, and not with --certify");
+        "--verify-matrix, and not with --certify");
   // A restart has A where its run had it, unless that changes no bit.
   const bool may_choose =
       !arguments.stored_as.storage && may_be_on_disk(task) && (task.saved.empty() || task.A.is_compressed());

@@ -59,6 +59,9 @@ class CompressedBlock final : public StoredBlock<T> {
 
   ~CompressedBlock() override { this->stop(); }
 
+  Index rows() const override { return rows_.size; }
+  Index cols() const override { return cols_.size; }
+
   const PartPlan& parts() const override { return plan_.parts; }
   Index parts_together() const override { return 1; }
   std::vector<Index> order(Op op, Index first) const override;

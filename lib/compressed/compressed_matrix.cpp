@@ -30,9 +30,11 @@ class StationaryCompressed final : public StationaryOperator<T, CompressedMatrix
         report_(report) {}
 
   const CompressionReport& report() const override { return report_; }
-  Index bytes_read() const override { return this->block() == nullptr ? 0 : this->block()->bytes_read(); }
+  Index bytes_read() const override {
+    return this->local_block() == nullptr ? 0 : this->local_block()->bytes_read();
+  }
   double seconds_waited() const override {
-    return this->block() == nullptr ? 0 : this->block()->seconds_waited();
+    return this->local_block() == nullptr ? 0 : this->local_block()->seconds_waited();
   }
 
  private:

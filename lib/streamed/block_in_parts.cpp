@@ -162,6 +162,24 @@ void BlockInParts<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, M
   }
 }
 
+template <Scalar T>
+void BlockInParts<T>::visit_rows(const ProcessGrid&, const typename LocalBlock<T>::UseRows& use) {
+  if (slabs_.count() == 0) return;
+  const Tiles tiles(*this, Op::none);
+  Buffer<T> elements(backend_, order_.strip_rows(0).size * cols());
+  tiles.in_parts([&](Range strips) {
+    for (Index strip = strips.begin; strip < strips.end(); ++strip) {
+      const Range range = order_.strip_rows(strip);
+      const MatrixView<T> slab = elements.matrix(range.size, cols());
+      for (Index col = 0; col < cols(); col += order_.depth())
+        order_.unpack(tiles.tile(strip, col, {}).begin,
+                      slab.col_block({col, std::min(order_.depth(), cols() - col)}));
+      use(range, slab);
+    }
+    tiles.release_before(strips.end());
+  });
+}
+
 #define GRIDLOPS_INSTANTIATE(T) template class BlockInParts<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE

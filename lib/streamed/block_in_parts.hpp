@@ -43,6 +43,8 @@ class BlockInParts final : public StoredBlock<T> {
 
   ~BlockInParts() override { this->stop(); }
 
+  Index rows() const override { return order_.rows(); }
+  Index cols() const override { return order_.cols(); }
   const TileOrder<T>& tiles() const { return order_; }
   const Slabs& slabs() const { return slabs_; }
 
@@ -57,6 +59,7 @@ class BlockInParts final : public StoredBlock<T> {
   double norm_of_part(Index part, const std::byte* memory) const;
 
   /// These throw InputError if the disk fails.
+  void visit_rows(const ProcessGrid& grid, const typename LocalBlock<T>::UseRows& use) override;
   void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
                 MatrixView<T> Y) override;
   void multiply_once(const ProcessGrid& grid, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,

@@ -23,9 +23,11 @@ class StationaryStreamed final : public StationaryOperator<T, StreamedMatrix<T>>
         norm_(norm) {}
 
   double frobenius_norm() const override { return norm_; }
-  Index bytes_read() const override { return this->block() == nullptr ? 0 : this->block()->bytes_read(); }
+  Index bytes_read() const override {
+    return this->local_block() == nullptr ? 0 : this->local_block()->bytes_read();
+  }
   double seconds_waited() const override {
-    return this->block() == nullptr ? 0 : this->block()->seconds_waited();
+    return this->local_block() == nullptr ? 0 : this->local_block()->seconds_waited();
   }
 
  private:

@@ -80,6 +80,8 @@ def check_solution(suite, scratch, exact):
         suite.check(0 < figures.get("disk_bytes", 0) <= 1.1 * 8 * ROWS * COLS, "bytes on disks", figures)
         suite.check(figures.get("disk_bytes_read", 0) >= report["iterations"] * figures.get("disk_bytes", 0), "bytes read", figures)
         suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
+        solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", grid, "--precondition", "column-norms", ranks=ranks, output="scaled.npy")
+        suite.close(np.load(suite.folder / "scaled.npy"), exact, 1e-5 * np.abs(exact).max(), "the solution with scaled columns", grid)
         solve(suite, scratch, "--storage", "packed", "--one-pass", "on", "--algorithm", "stationary-a", "--grid", grid, ranks=ranks, output="packed.npy")
         suite.check((suite.folder / "packed.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than in memory", grid)
 
@@ -285,8 +287,7 @@ def check_compressed(suite, scratch):
 def check_refusals(suite, scratch):
     least = least_memory(suite, scratch, 2)
     for status, text, *options in ((2, "--storage disk works with --algorithm stationary-a only", "--storage", "disk", "--algorithm", "summa"),
-                                   (2, "without --precondition", "--storage", "disk", "--precondition", "column-norms"),
-                                   (2, "without --precondition and --verify-matrix", "--storage", "disk", "--verify-matrix"),
+                                   (2, "without --verify-matrix", "--storage", "disk", "--verify-matrix"),
                                    (2, "with --storage disk it could take less", "--storage", "columns", "--memory", "10M"),
                                    (74, "cannot make a file there", "--storage", "disk", "--memory", least, "--scratch", suite.folder / "none")):
         given = [scratch] if "--scratch" not in options else []

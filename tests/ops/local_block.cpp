@@ -34,6 +34,8 @@ class SingleBlock final : public LocalBlock<T> {
       for (Index i = 0; i < A.rows; ++i) elements_.push_back(static_cast<Single>(A(i, j)));
   }
 
+  Index rows() const override { return rows_; }
+  Index cols() const override { return cols_; }
   void multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
     if (*fails_) throw InputError("a block cannot be read");
     for (Index j = 0; j < Y.cols; ++j) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gridlops/base/export.hpp"
 #include "gridlops/ops/algorithm.hpp"
@@ -81,5 +82,13 @@ GRIDLOPS_EXPORT void matrix_changed(const LinearOperator<T>& A);
 /// in shared memory. Not collective; reads the block once.
 template <Scalar T>
 GRIDLOPS_EXPORT std::optional<std::uint64_t> block_hash(const LinearOperator<T>& A);
+
+/// Returns ‖A eⱼ‖ for every column of a matrix that never moves, on every rank (collective over the grid):
+/// one made by matrix_mult() with block or stationary_a, by stream_matrix() or by compress(), in host memory
+/// or on disks. Reads each block once, a few rows at a time, but makes an adjoint product with a compressed
+/// one for every 64 of its rows. On idle ranks all are 0. Throws UsageError, on all ranks, for any other
+/// operator, and what reading a block throws.
+template <Scalar T>
+GRIDLOPS_EXPORT std::vector<double> column_norms(const LinearOperator<T>& A);
 
 }  // namespace gridlops

@@ -148,6 +148,15 @@ void PackedMatrix<T>::read_column(Index j, T* to) const {
 }
 
 template <Scalar T>
+void PackedMatrix<T>::read_strip(Index strip, MatrixView<T> to) const {
+  const Workspace<Real<T>> room(order_.height() * order_.depth());
+  for (Index col = 0; col < order_.cols(); col += order_.depth()) {
+    get(order_.height() * order_.tile_cols(col), offset(strip, col), room.data());
+    order_.unpack(room.data(), to.col_block({col, std::min(order_.depth(), order_.cols() - col)}));
+  }
+}
+
+template <Scalar T>
 template <class Work>
 void PackedMatrix<T>::with_tiles(Planes planes, Work&& work) const {
   if (packing_ == Packing::whole) return work(WholeTiles(*this));

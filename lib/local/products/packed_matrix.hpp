@@ -46,6 +46,10 @@ class PackedMatrix {
   /// Copies the elements of column j to `to`.
   void read_column(Index j, T* to) const;
 
+  const TileOrder<T>& order() const { return order_; }
+  /// Copies the elements of a strip to `to`.
+  void read_strip(Index strip, MatrixView<T> to) const;
+
   /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
                 Planes planes = Planes::both) const;

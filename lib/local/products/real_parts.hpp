@@ -19,6 +19,10 @@ template <Scalar T>
 MatrixView<const Real<T>> real_view(MatrixView<const T> A) {
   return {reinterpret_cast<const Real<T>*>(A.data), parts<T> * A.rows, A.cols, parts<T> * A.stride};
 }
+template <Scalar T>
+MatrixView<Real<T>> real_view(MatrixView<T> A) {
+  return {reinterpret_cast<Real<T>*>(A.data), parts<T> * A.rows, A.cols, parts<T> * A.stride};
+}
 
 /// yᵢ ← α x(i) + β yᵢ for i < n, without the routine by which std::complex repairs infinities.
 template <Scalar T, class Values>

@@ -59,6 +59,11 @@ class TileOrder {
       std::fill(std::copy_n(from.column(k), from.rows, to), to + height(), R(0));
     std::fill_n(to, (tile_cols(col) - from.cols) * height(), R(0));
   }
+  /// The inverse: A ← the elements of a tile.
+  void unpack(const R* tile, MatrixView<T> A) const {
+    const MatrixView<R> to = real_view(A);
+    for (Index k = 0; k < to.cols; ++k, tile += height()) std::copy_n(tile, to.rows, to.column(k));
+  }
 
  private:
   const TileKernels<R>* kernels_ = nullptr;

@@ -14,16 +14,20 @@ namespace {
 /// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p. Blocks are
 /// in memory: they never fail alone, and use no scratch memory.
 template <Scalar T, class Interface>
-class BlockRows : public Interface {
+class BlockRows : public Interface, public MatrixInBlocks<T> {
  public:
   template <class... Arguments>
   BlockRows(const ConstDistMatrix<T>& A, std::shared_ptr<LocalBlock<T>> block, ReductionOrder order,
             std::shared_ptr<Buffer<T>> sum, Arguments&&... arguments)
       : Interface({A.grid(), A.layout().rows, Axis::grid_rows}, {A.grid(), A.layout().cols, Axis::grid_rows},
                   std::forward<Arguments>(arguments)...),
+        layout_(A.layout()),
         A_(std::move(block)),
         order_(order),
         sum_(std::move(sum)) {}
+
+  LocalBlock<T>* local_block() const final { return A_.get(); }
+  const Layout& layout_of_matrix() const final { return layout_; }
 
  protected:
   ReductionOrder order() const { return order_; }
@@ -63,6 +67,7 @@ class BlockRows : public Interface {
     grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
   }
 
+  Layout layout_;
   std::shared_ptr<LocalBlock<T>> A_;
   ReductionOrder order_;
   std::shared_ptr<Buffer<T>> sum_;

@@ -14,6 +14,8 @@ class HighPlane final : public LocalBlock<T> {
  public:
   explicit HighPlane(std::shared_ptr<MatrixBlock<T>> A) : A_(std::move(A)) {}
 
+  Index rows() const override { return A_->rows(); }
+  Index cols() const override { return A_->cols(); }
   void reserve(ProductKind kind, Index columns) override { A_->reserve(kind, columns); }
   void multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
     A_->multiply(Planes::high, op, alpha, X, beta, Y);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <functional>
+
 #include "gridlops/comm/process_grid.hpp"
+#include "gridlops/local/buffer.hpp"
 #include "gridlops/local/matrix_view.hpp"
 #include "gridlops/ops/linear_operator.hpp"
 #include "local/products/one_pass.hpp"
@@ -18,6 +22,9 @@ class LocalBlock {
   LocalBlock(const LocalBlock&) = delete;
   LocalBlock& operator=(const LocalBlock&) = delete;
   virtual ~LocalBlock() = default;
+
+  virtual Index rows() const = 0;
+  virtual Index cols() const = 0;
 
   /// Takes the memory for products of this kind with this many columns. Throws OutOfMemory.
   virtual void reserve(ProductKind /*kind*/, Index /*columns*/) {}
@@ -38,6 +45,12 @@ class LocalBlock {
     multiply(grid, Op::adjoint, T(1), Q, T(0), W.col_block({R.cols, Q.cols}));
   }
 
+  /// Gets some rows of the block, with their elements in columns, until it returns.
+  using UseRows = std::function<void(Range rows, MatrixView<const T> elements)>;
+  /// Calls use() for all rows in their order, a few at a time. Host memory. The default makes an adjoint
+  /// product with unit vectors for every 64 rows; blocks whose elements are there read them once.
+  virtual void visit_rows(const ProcessGrid& grid, const UseRows& use);
+
   /// Adds the bytes that the block keeps, unless they are the caller's.
   virtual void add_kept_bytes(KeptBytes& kept) const = 0;
   /// The bytes that products with this many columns take beside them and the scratch memory. Blocks that
@@ -53,6 +66,38 @@ class LocalBlock {
   static void complete(Index rows, const Completion& completed) {
     for (Index done = 0; completed && done < rows;) done = completed(rows);
   }
+};
+
+template <Scalar T>
+void LocalBlock<T>::visit_rows(const ProcessGrid& grid, const UseRows& use) {
+  constexpr Index most = 64;
+  const Index together = std::min(most, rows());
+  Buffer<T> unit(grid.backend(), rows() * together), adjoint(grid.backend(), cols() * together),
+      elements(grid.backend(), cols() * together);
+  reserve(ProductKind::adjoint, together);
+  for (Index first = 0; first < rows(); first += together) {
+    const Range range{first, std::min(together, rows() - first)};
+    const MatrixView<T> E = unit.matrix(rows(), range.size), W = adjoint.matrix(cols(), range.size),
+                        slab = elements.matrix(range.size, cols());
+    std::fill_n(E.data, E.size(), T(0));
+    for (Index i = 0; i < range.size; ++i) E(first + i, i) = T(1);
+    multiply(grid, Op::adjoint, T(1), E, T(0), W);
+    for (Index j = 0; j < cols(); ++j)
+      for (Index i = 0; i < range.size; ++i) slab(i, j) = conjugate(W(j, i));
+    use(range, slab);
+  }
+}
+
+/// An operator whose matrix never moves: each rank has a block of it.
+template <Scalar T>
+class MatrixInBlocks {
+ public:
+  /// Null on idle ranks, unless they have one.
+  virtual LocalBlock<T>* local_block() const = 0;
+  virtual const Layout& layout_of_matrix() const = 0;
+
+ protected:
+  ~MatrixInBlocks() = default;
 };
 
 /// Facts about the blocks of a matrix that every rank knows. Idle ranks have no block to ask.

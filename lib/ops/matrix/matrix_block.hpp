@@ -80,6 +80,10 @@ class MatrixBlock final : public LocalBlock<T> {
                       : BlockFacts{.joins_products = true};
   }
 
+  Index rows() const override { return matrix().local().rows; }
+  Index cols() const override { return matrix().local().cols; }
+  void visit_rows(const ProcessGrid& grid, const typename LocalBlock<T>::UseRows& use) override;
+
   /// Hash of the elements, independent of how they are stored.
   std::uint64_t hash() const;
   void require_unchanged() const { A_.require_unchanged(); }

@@ -13,7 +13,7 @@ namespace gridlops {
 /// A matrix that never moves, as an operator: each rank multiplies by its block, in whichever way it is
 /// stored. Interface: the kind of operator that it is for its callers.
 template <Scalar T, class Interface>
-class StationaryOperator : public Interface {
+class StationaryOperator : public Interface, public MatrixInBlocks<T> {
  public:
   /// A: the matrix of the blocks, with its layout. Idle ranks have no products, and need no block.
   template <class... Arguments>
@@ -21,15 +21,16 @@ class StationaryOperator : public Interface {
                      const BlockFacts& facts, std::shared_ptr<StationaryProducts<T>> products,
                      Arguments&&... arguments)
       : Interface(range_nested(A), domain_nested(A), std::forward<Arguments>(arguments)...),
+        layout_(A.layout()),
         block_(std::move(block)),
         facts_(facts),
         products_(std::move(products)) {}
 
   bool has_one_pass() const final { return facts_.reads_once; }
+  LocalBlock<T>* local_block() const final { return block_.get(); }
+  const Layout& layout_of_matrix() const final { return layout_; }
 
  protected:
-  /// Null on idle ranks, unless they have one.
-  const LocalBlock<T>* block() const { return block_.get(); }
   const BlockFacts& facts() const { return facts_; }
   const std::shared_ptr<StationaryProducts<T>>& products() const { return products_; }
 
@@ -83,6 +84,7 @@ class StationaryOperator : public Interface {
     if (facts_.may_fail_alone) failures.note_lone_failures();
   }
 
+  Layout layout_;
   std::shared_ptr<LocalBlock<T>> block_;
   BlockFacts facts_;
   std::shared_ptr<StationaryProducts<T>> products_;

@@ -13,6 +13,7 @@
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "solve/column_blocks.hpp"
 #include "solve/methods/methods.hpp"
@@ -390,12 +391,11 @@ SolveReport preconditioned_inversion(OperatorPtr<T> A, const ConstDistMatrix<T>&
   return report;
 }
 
+namespace {
+
+/// diag(1/norms), with 1 where that is not in the range of T.
 template <Scalar T>
-OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain) {
-  require<ShapeError>(matrix.grid() == domain.grid && matrix.cols() == domain.dimension(), "a matrix of ",
-                      matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
-                      ": they must be equal, and on the same grid");
-  const std::vector<double> norms = column_norms(matrix);
+OperatorPtr<T> inverse_diagonal(const std::vector<double>& norms, const Space& domain) {
   DistMatrix<T> factors = allocate_matrix<T>(domain.grid, {domain.rows, Cut::uncut(1)});
   factors.fill([&norms](Index i, Index) {
     const double norm = norms[at(i)];
@@ -403,6 +403,21 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
     return to_scalar<T>(norm > 0 && is_in_range ? 1 / norm : 1);
   });
   return diagonal(std::move(factors), domain.columns);
+}
+
+}  // namespace
+
+template <Scalar T>
+OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain) {
+  require<ShapeError>(matrix.grid() == domain.grid && matrix.cols() == domain.dimension(), "a matrix of ",
+                      matrix.cols(), " columns does not scale a domain of dimension ", domain.dimension(),
+                      ": they must be equal, and on the same grid");
+  return inverse_diagonal<T>(column_norms(matrix), domain);
+}
+
+template <Scalar T>
+OperatorPtr<T> column_scaling(const LinearOperator<T>& A) {
+  return inverse_diagonal<T>(column_norms(A), A.domain());
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                              \
@@ -416,7 +431,8 @@ OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& dom
                                                        const NormalEquationsTerms<T>&, const SolveOptions&); \
   template SolveBytes regularized_inversion_bytes(OperatorPtr<T>, Index, const RegularizedTerms<T>&,         \
                                                   const SolveOptions&);                                      \
-  template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);
+  template OperatorPtr<T> column_scaling(const ConstDistMatrix<T>&, const Space&);                           \
+  template OperatorPtr<T> column_scaling(const LinearOperator<T>&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 
