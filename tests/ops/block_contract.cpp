@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// However a matrix that never moves is stored, its elements can be visited, and have one norm.
+// What holds of a matrix that never moves, however it is stored.
 #include <cmath>
 #include <complex>
 #include <string>
@@ -8,10 +8,12 @@
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
+#include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "ops/matrix/local_block.hpp"
+#include "support/metered_backend.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 
@@ -57,7 +59,115 @@ constexpr std::pair<Index, Index> sizes[] = {{0, 3}, {3, 0}, {1, 1}, {2, 5}, {23
 
 bool is_on_host(const GridPtr& grid) { return grid->backend()->memory_space() == MemorySpace::host; }
 
+/// The five products of a model X and data Y with integers A, and how far the elements of a result may be off
+/// that is ‖A − Ã‖_F away from them for each unit of the tolerance.
+template <Scalar T>
+struct ExactProducts {
+  ExactProducts(const Whole<T>& A, Index columns)
+      : X(integers<T>(2, A.cols, columns)),
+        Y(integers<T>(3, A.rows, columns)),
+        AX(multiplied(Op::none, A, X)),
+        AhY(multiplied(Op::adjoint, A, Y)),
+        AhAX(multiplied(Op::adjoint, A, AX)) {
+    const auto size = [](const Whole<T>& M) {
+      double square = 0;
+      for (const T& element : M.values) square += std::norm(element);
+      return std::sqrt(square);
+    };
+    const double of_A = size(A);
+    in_product = of_A * std::max(size(X), size(Y));
+    in_normal_product = 2 * of_A * of_A * size(X);
+  }
+  Whole<T> X, Y, AX, AhY, AhAX;
+  double in_product = 0, in_normal_product = 0;
+};
+
+/// Checks the products of an operator, in matrices that lie within NaN.
+template <Scalar T>
+void check_products(const Stored<T>& stored, const ExactProducts<T>& exact) {
+  const LinearOperator<T>& A = *stored.op;
+  const GridPtr& grid = A.domain().grid;
+  const Layout of_models = A.domain().layout(exact.X.cols), of_data = A.range().layout(exact.X.cols);
+  const auto nothing = [](Index, Index) { return quiet_nan<T>(); };
+  EmbeddedMatrix<T> X(grid, of_models, 1, exact.X), Y(grid, of_data, 2, exact.Y);
+  const double near = stored.tolerance * exact.in_product;
+  for (const auto& [alpha, beta] : {std::pair<T, T>{T(1), T(0)}, {number<T>(1, 2), number<T>(3, -1)}}) {
+    EmbeddedMatrix<T> AX(grid, of_data, 1, exact.Y), AhY(grid, of_models, 3, exact.X);
+    DistMatrix<T> forward = AX.matrix(), adjoint = AhY.matrix();
+    if (beta == T(0)) {
+      forward.fill(nothing);
+      adjoint.fill(nothing);
+    }
+    A.apply(alpha, X.matrix(), beta, forward);
+    A.apply_adjoint(alpha, Y.matrix(), beta, adjoint);
+    const auto combined = [a = alpha, b = beta](const Whole<T>& product, const Whole<T>& old) {
+      return [&product, &old, a, b](Index i, Index j) {
+        return b == T(0) ? a * product(i, j) : a * product(i, j) + b * old(i, j);
+      };
+    };
+    CHECK(mismatches(forward, combined(exact.AX, exact.Y), 3 * near) == 0);
+    CHECK(mismatches(adjoint, combined(exact.AhY, exact.X), 3 * near) == 0);
+    CHECK((AX.surroundings_untouched() && AhY.surroundings_untouched()));
+  }
+  EmbeddedMatrix<T> Q(grid, of_data, 1, nothing), U(grid, of_models, 1, nothing),
+      V(grid, of_models, 2, nothing);
+  DistMatrix<T> AX = Q.matrix(), AhY = U.matrix(), AhAX = V.matrix();
+  A.normal_product(X.matrix(), Y.matrix(), AX, AhY, AhAX);
+  CHECK(mismatches(AX, exact.AX, near) == 0);
+  CHECK(mismatches(AhY, exact.AhY, near) == 0);
+  CHECK(mismatches(AhAX, exact.AhAX, stored.tolerance * exact.in_normal_product) == 0);
+  CHECK((Q.surroundings_untouched() && U.surroundings_untouched() && V.surroundings_untouched()));
+}
+
 }  // namespace
+
+TEMPLATE_LIST_TEST_CASE("A matrix multiplies as its elements do, in every storage", "[block_contract]",
+                        Scalars) {
+  using T = TestType;
+  for (const auto& [rows, cols] : sizes) {
+    const Whole<T> A = integers<T>(1, rows, cols);
+    std::vector<ExactProducts<T>> products;
+    for (const Index columns : {7, 0, 1, 130}) products.emplace_back(A, columns);
+    for (const GridPtr& grid : all_grids()) {
+      if (!grid->is_member() || !is_on_host(grid)) continue;
+      for (const Stored<T>& stored : in_every_storage(grid, A)) {
+        for (const ExactProducts<T>& exact : products) {
+          INFO(stored.name << ' ' << describe(*grid) << ": A " << rows << " x " << cols << ", "
+                           << exact.X.cols << " columns");
+          check_products(stored, exact);
+        }
+        INFO(stored.name << ' ' << describe(*grid));
+        CHECK(dot_test(*stored.op).passed);
+      }
+    }
+  }
+}
+
+TEST_CASE("Products take memory the first time only, in every storage", "[block_contract]") {
+  using T = double;
+  const Whole<T> A = integers<T>(1, 150, 70);
+  for (const GridPtr& grid : all_grids([] { return std::make_shared<MeteredBackend>(make_backend()); })) {
+    if (!grid->is_member() || !is_on_host(grid)) continue;
+    auto& memory = dynamic_cast<MeteredBackend&>(*grid->backend());
+    for (const auto& [name, op, tolerance] : in_every_storage(grid, A)) {
+      INFO(name << ' ' << describe(*grid));
+      const auto multiply = [&, A = op](Index columns) {
+        const DistMatrix<T> X = filled(grid, A->domain().layout(columns), integers<T>(2, 70, columns)),
+                            Y = filled(grid, A->range().layout(columns), integers<T>(3, 150, columns));
+        DistMatrix<T> AX(grid, Y.layout()), AhY(grid, X.layout()), AhAX(grid, X.layout());
+        memory.forget_most();
+        const Index before = memory.bytes_in_use();
+        A->apply(1, X, 0, AX);
+        A->apply_adjoint(1, Y, 0, AhY);
+        A->normal_product(X, Y, AX, AhY, AhAX);
+        return memory.most_bytes_in_use() - before;
+      };
+      multiply(9);
+      CHECK(multiply(9) == 0);
+      CHECK(multiply(4) == 0);
+    }
+  }
+}
 
 TEMPLATE_LIST_TEST_CASE("The rows of a block are visited in order, in every storage", "[block_contract]",
                         Scalars) {
