@@ -8,7 +8,6 @@
 
 #include "gridlops/comm/communicator.hpp"
 #include "gridlops/io/array_file.hpp"
-#include "gridlops/ops/algorithm.hpp"
 
 namespace gridlops::program {
 

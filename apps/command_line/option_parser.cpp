@@ -20,8 +20,6 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-constexpr const char* disk = "disk";
-
 /// The number of insertions, deletions, replacements and swaps of neighbours that lead from a to b (Damerau:
 /// A technique for computer detection and correction of spelling errors, CACM 7, 1964).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
@@ -237,12 +235,12 @@ Names<std::optional<Storage>> storages() {
 Names<StoredAs> storages_and_disk() {
   Names<StoredAs> names;
   for (const auto& [name, storage] : storages()) names.emplace_back(name, StoredAs{storage});
-  names.emplace_back(disk, StoredAs{.place = MatrixPlace::disk});
+  names.emplace_back(disk_name, StoredAs{.place = MatrixPlace::disk});
   return names;
 }
 
 const char* name_of_storage(const PlannedIteration& iteration) {
-  return iteration.place == MatrixPlace::disk ? disk : name_of(iteration.storage);
+  return iteration.place == MatrixPlace::disk ? disk_name : name_of(iteration.storage);
 }
 
 Names<std::optional<bool>> switches() { return {{"auto", std::nullopt}, {"on", true}, {"off", false}}; }

@@ -45,8 +45,9 @@ struct StoredAs {
   std::optional<Storage> storage{};
   MatrixPlace place = MatrixPlace::memory;
 };
-/// Those of storages(), in memory, and "disk".
+/// Those of storages(), in memory, and disk_name, which asks for the place alone.
 Names<StoredAs> storages_and_disk();
+inline constexpr const char* disk_name = "disk";
 /// The name there of how an iteration has A.
 const char* name_of_storage(const PlannedIteration& iteration);
 Names<std::optional<bool>> switches();

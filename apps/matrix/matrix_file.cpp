@@ -16,8 +16,12 @@ MatrixFile::MatrixFile(Communicator& world, const std::string& name) : name_(nam
   std::error_code ignored;
   std::array<int, 1> is_directory{world.rank() == 0 && std::filesystem::is_directory(name, ignored) ? 1 : 0};
   world.broadcast(is_directory, 0);
-  if (is_directory[0] != 0) compressed_ = std::make_shared<SavedCompressed>(world, name);
-  header_ = compressed_ ? compressed_->header() : read_matrix_header(world, name);
+  is_compressed_ = is_directory[0] != 0;
+  header_ = is_compressed_ ? read_compressed_header(world, name) : read_matrix_header(world, name);
+}
+
+void MatrixFile::read_tables(Communicator& world) {
+  if (is_compressed_) compressed_ = std::make_shared<SavedCompressed>(world, name_);
 }
 
 void MatrixFile::require_fits(Algorithm algorithm, ScalarType type) const {

@@ -24,21 +24,23 @@ struct KeptMatrix {
 };
 
 /// The matrix A that the user names: an array in a file, or the directory of a compressed one. What all ranks
-/// know before they read its elements; the same on each. Nothing but the constructor is collective.
+/// know before they read its elements; the same on each.
 class MatrixFile {
  public:
   /// Of an array with this header; without a name it is in no file, for plans.
   explicit MatrixFile(const MatrixHeader& header, std::string name = {})
       : name_(std::move(name)), header_(header) {}
-  /// Reads its header, and the tables of a compressed one (collective over world). Throws InputError on all
-  /// ranks.
+  /// Reads its header (collective over world). Throws InputError on all ranks.
   MatrixFile(Communicator& world, const std::string& name);
+  /// Reads the tables of a compressed matrix (collective over world). Call it once what is refused is, and
+  /// before anything of its sizes. Throws InputError on all ranks.
+  void read_tables(Communicator& world);
 
   const std::string& name() const { return name_; }
   const MatrixHeader& header() const { return header_; }
   Index rows() const { return header_.rows; }
   Index cols() const { return header_.cols; }
-  bool is_compressed() const { return compressed_ != nullptr; }
+  bool is_compressed() const { return is_compressed_; }
   /// Of a compressed matrix.
   const CompressionReport& compression() const { return compressed_->report(); }
 
@@ -67,6 +69,7 @@ class MatrixFile {
  private:
   std::string name_;
   MatrixHeader header_;
+  bool is_compressed_ = false;
   std::shared_ptr<const SavedCompressed> compressed_;
 };
 

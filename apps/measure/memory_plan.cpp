@@ -43,7 +43,8 @@ class RankPlan {
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
     if (plan_.sketch_bytes) r[sketch] = plan_.sketch_bytes(row_, col_);
-    r[in_all] = r[matrix] + r[data] + r[solution] + r[panels] + std::max(r[vectors] + r[space], r[sketch]);
+    const Index solving = r[data] + r[solution] + r[panels] + std::max(r[vectors] + r[space], r[sketch]);
+    r[in_all] = r[matrix] + std::max(solving, plan_.norms_bytes ? plan_.norms_bytes(row_, col_) : 0);
     r[received] = received_per_iteration();
     return r;
   }

@@ -35,6 +35,8 @@ struct PlannedSolve {
   /// Of a sketch of the matrix, which is freed before the solver takes its vectors; empty: none.
   std::function<Index(int row, int col)> sketch_bytes{};
   Index sketch_columns = 0;  ///< the columns of its products
+  /// Of the norms of columns, which are freed before right-hand sides take memory; empty: none.
+  std::function<Index(int row, int col)> norms_bytes{};
 };
 
 /// The bytes that the rank at (row, col) of the grid needs. The one at (0, 0) has the largest part of

@@ -119,13 +119,14 @@ ExitStatus multiply(Communicator& world, const MultiplyArguments& arguments) {
   check_outputs(world,
                 {{"--matrix", common.matrix}, {"--input", arguments.input}, {"--machine", common.machine}},
                 {{"--output", arguments.output}, {"--report", common.report, NamedFile::text}});
-  const Operands files{MatrixFile(world, common.matrix), read_matrix_header(world, arguments.input)};
-  const MatrixFile& A = files.A;
+  Operands files{MatrixFile(world, common.matrix), read_matrix_header(world, arguments.input)};
+  MatrixFile& A = files.A;
   check_operand(common.matrix, A.header(), arguments.input, files.X,
                 arguments.adjoint ? Fit{A.rows(), "rows of A", "without --adjoint it would fit"}
                                   : Fit{A.cols(), "columns of A", "with --adjoint it would fit"});
   const CommonType inputs_common = common_type({{common.matrix, A.header()}, {arguments.input, files.X}});
   A.require_fits(common.algorithm, inputs_common.type);
+  A.read_tables(world);
   measured.read_seconds = clock.lap();
 
   const ProductShape shape{A.rows(), A.cols(), files.X.cols, inputs_common.type};

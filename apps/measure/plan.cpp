@@ -288,7 +288,7 @@ std::pair<std::string, Json> plans(const PlanArguments& arguments, const Machine
 
 /// Takes the shape of a compressed matrix, and what it allows (collective over world).
 void take_shape_of_compressed(Communicator& world, PlanArguments& arguments) {
-  const MatrixFile& A = arguments.A = MatrixFile(world, arguments.matrix);
+  MatrixFile& A = arguments.A = MatrixFile(world, arguments.matrix);
   if (!A.is_compressed())
     throw UsageError(
         fmt::format("--matrix {} is no directory that gridlops compress made; other matrices need "
@@ -297,6 +297,7 @@ void take_shape_of_compressed(Communicator& world, PlanArguments& arguments) {
   IterationRequest& asked = arguments.asked;
   A.require_fits(asked.algorithm, A.header().type);
   A.require_elements(asked.one_pass.value_or(false) ? "--one-pass" : nullptr);
+  A.read_tables(world);
   arguments.shape = {A.rows(), A.cols(), arguments.shape.nrhs, A.header().type};
   asked.algorithm = Algorithm::stationary_a;
   asked.one_pass = false;

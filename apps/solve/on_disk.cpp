@@ -12,13 +12,12 @@
 #include "command_line/limits.hpp"
 #include "command_line/memory_limit.hpp"
 #include "gridlops/base/error.hpp"
-#include "gridlops/solve/spectrum.hpp"
 
 namespace gridlops::program {
 
 namespace {
 
-/// Whether the solve needs nothing of A but products by stationary-a in host memory.
+/// Whether the solve needs nothing of A but products by stationary-a in host memory, and norms of columns.
 bool may_be_on_disk(const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
   const Algorithm algorithm = arguments.product.algorithm;

@@ -69,6 +69,11 @@ PlannedSolve plan_of(const SolveTask& task) {
                     .range = op->range(),
                     .domain = op->domain(),
                     .storage = task.iteration.storage};
+  if (is_scaled(task) && task.is_on_disk())
+    plan.norms_bytes = [&task, layout](int row, int col) {
+      return column_norms_bytes<T>(task.shape.rows, task.shape.cols,
+                                   layout.col_range(*task.grid, row, col).size);
+    };
   if (task.sweep.in_space) plan.space_bytes = space_at;
   if (task.sweep.leaves_rest) plan.rest = std::max(task.B.cols, std::ssize(task.sweep.damps));
   if (sketches) {

@@ -9,7 +9,6 @@
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "measure/memory_plan.hpp"
 #include "solve/certify.hpp"
 #include "solve/choose_solver.hpp"
 #include "solve/solve_record.hpp"
@@ -111,19 +110,12 @@ Index most_columns(const SolveTask& task) {
   return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
 }
 
-/// How the run that a restart continues stored A; none without a restart.
-std::optional<StoredAs> saved_storage(const CheckpointFacts& saved) {
-  const std::string name = saved_fact(saved, storage_fact);
-  if (name.empty()) return {};
-  return value_of(name, storages_and_disk());
-}
-
 /// Like request_of(), but a restart with `--one-pass auto`, or of a run with A on disks, continues in the way
 /// in which its run began.
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
                             const CheckpointFacts& saved) {
   IterationRequest asked = request_of(arguments, is_compressed);
-  const bool was_on_disk = saved_storage(saved).value_or(StoredAs()).place == MatrixPlace::disk;
+  const bool was_on_disk = saved_fact(saved, storage_fact) == disk_name;
   const bool is_open = !asked.one_pass || (!arguments.one_pass_is_given && was_on_disk);
   if (const std::string one_pass = saved_fact(saved, one_pass_fact); is_open && !one_pass.empty())
     asked.one_pass = one_pass == "on";
@@ -152,12 +144,15 @@ PlannedIteration iteration_for(const SolveArguments& arguments, bool is_compress
                                const MachineModel& machine) {
   IterationRequest asked = request_of(arguments, is_compressed, saved);
   const PlannedIteration planned = plan_iteration(asked, shape, grid, machine);
-  const std::optional<StoredAs> stored_as = saved_storage(saved);
-  if (asked.storage || asked.place == MatrixPlace::disk || !stored_as ||
+  const std::string storage = saved_fact(saved, storage_fact);
+  if (asked.storage || asked.place == MatrixPlace::disk || storage.empty() ||
       saved_fact(saved, algorithm_fact) != name_of(planned.algorithm))
     return planned;
-  asked.storage = stored_as->storage;
-  asked.place = stored_as->place;
+  if (storage == disk_name) {
+    asked.place = MatrixPlace::disk;
+  } else {
+    asked.storage = parse_storage(storage);
+  }
   return plan_iteration(asked, shape, grid, machine);
 }
 
@@ -190,12 +185,13 @@ void check_sigma_min(const SolveArguments& arguments, const ProductShape& shape)
 
 SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, const Ranks& ranks) {
   SolveArguments given = arguments_given;
-  const InputHeaders inputs = read_headers(world, given);
+  InputHeaders inputs = read_headers(world, given);
   const CommonType common = common_type_of(given, inputs);
   const bool is_compressed = inputs.A.is_compressed();
   inputs.A.require_fits(given.product.algorithm, common.type);
   inputs.A.require_elements(option_for_elements(given));
   const std::optional<MatrixFile> original = read_original(world, given, inputs.A);
+  inputs.A.read_tables(world);
   const CheckpointFacts saved = read_saved(world, given.options.checkpoint.restart);
   const Sweep sweep = plan_sweep(world, given, inputs.B.cols);
   const std::vector<double> tolerances = read_tolerances(world, given.tolerances, sweep, inputs.B.cols);

@@ -28,18 +28,13 @@ double norm_of_block(MatrixView<const T> block) {
 
 /// The tiles of a block during a product.
 template <Scalar T>
-class BlockInParts<T>::Tiles {
+class BlockInParts<T>::Tiles : public TilesInOrder<T> {
  public:
-  Tiles(const BlockInParts& A, Op op) : A_(A), pass_(A.pass(op)), held_(at(A.slabs_.count())) {}
+  using typename TilesInOrder<T>::NoRoom;
 
-  Index cols() const { return A_.order_.cols(); }
-  Index strips() const { return A_.order_.strips(); }
-  static constexpr Index strips_at_once() { return 16; }
-  static constexpr Index depth() { return TileOrder<T>::depth(); }
-  static constexpr Index end(Index col) { return col + depth(); }
-  Index run() const { return A_.order_.run(); }
-  struct NoRoom {};
-  NoRoom room() const { return {}; }
+  Tiles(const BlockInParts& A, Op op)
+      : TilesInOrder<T>(A.order_), A_(A), pass_(A.pass(op)), held_(at(A.slabs_.count())) {}
+
   Tile<R> tile(Index strip, Index col, NoRoom) const {
     const std::byte* const slab = held_[at(strip / A_.slabs_.strips_each)];
     return {reinterpret_cast<const R*>(slab + A_.place(strip, col)), A_.order_.height(),

@@ -98,8 +98,8 @@ class MemorySource final : public BlockInParts<T>::Source {
 /// The bytes of products with so many columns of a block in this order, beside what is sent.
 template <Scalar T>
 Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns) {
-  constexpr Index strips_at_once = 16;
-  const Index in_slots = threads_per_rank() * std::min(order.strips(), strips_at_once) * order.height();
+  const Index in_slots =
+      threads_per_rank() * std::min(order.strips(), order.strips_at_once()) * order.height();
   return 3 * (order.padded_cols() + in_slots) * columns * Index{sizeof(T)};
 }
 

@@ -27,9 +27,9 @@ struct Slabs {
       strips = 0;
       return;
     }
-    constexpr Index strips_at_once = 16;
     const Index bytes_of_strip = order.height() * order.padded_cols() * Index{sizeof(Real<T>)};
-    const Index wanted = PartPlan::good_bytes(threads_per_rank() * strips_at_once * bytes_of_strip, memory);
+    const Index wanted =
+        PartPlan::good_bytes(threads_per_rank() * order.strips_at_once() * bytes_of_strip, memory);
     strips_each = std::clamp(strips_asked > 0 ? strips_asked : wanted / bytes_of_strip, Index{1}, strips);
     const Index count = (strips + strips_each - 1) / strips_each;
     if (strips_asked == 0) strips_each = (strips + count - 1) / count;

@@ -376,7 +376,9 @@ TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[s
       std::this_thread::sleep_for(std::chrono::seconds(4));
     };
     const auto await_checks = [&checks](int count) {
-      while (checks < count) std::this_thread::yield();
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (checks < count && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      CHECK(checks >= count);
     };
     ReadAhead reader(source, {ring, 2, block}, {{{0}, 0}, {{0}, 1}}, slow);
     await_checks(2);  // in both slots

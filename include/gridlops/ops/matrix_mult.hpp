@@ -83,12 +83,17 @@ GRIDLOPS_EXPORT void matrix_changed(const LinearOperator<T>& A);
 template <Scalar T>
 GRIDLOPS_EXPORT std::optional<std::uint64_t> block_hash(const LinearOperator<T>& A);
 
-/// Returns ‖A eⱼ‖ for every column of a matrix that never moves, on every rank (collective over the grid):
-/// one made by matrix_mult() with block or stationary_a, by stream_matrix() or by compress(), in host memory
-/// or on disks. Reads each block once, a few rows at a time, but makes an adjoint product with a compressed
-/// one for every 64 of its rows. On idle ranks all are 0. Throws UsageError, on all ranks, for any other
-/// operator, and what reading a block throws.
+/// Returns ‖A eⱼ‖ for every column of a matrix that never moves, on every rank (collective over the grid): of
+/// one made by matrix_mult() with block or stationary_a, or of its high_plane(), or of one made by
+/// stream_matrix() or compress(), in host memory or on disks. Reads each block once, a few rows at a time; a
+/// compressed one for every 64 of its rows, or fewer if it is large, in an adjoint product. On idle ranks all
+/// are 0. Throws UsageError, on all ranks, for any other operator, and what reading a block throws.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const LinearOperator<T>& A);
+
+/// Returns the bytes that column_norms() takes on a rank whose block of a dense rows × cols matrix has so
+/// many of its columns. Not collective.
+template <Scalar T>
+GRIDLOPS_EXPORT Index column_norms_bytes(Index rows, Index cols, Index cols_of_block);
 
 }  // namespace gridlops

@@ -17,7 +17,8 @@ GRIDLOPS_EXPORT Partition columns_of(Algorithm algorithm, Index nrhs, GridShape 
 GRIDLOPS_EXPORT ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid,
                                          Index batch);
 
-/// Where A is: in memory; or on disks, packed, what has no room there (stream_matrix()).
+/// Where A is: in memory; or on disks what has no room there, as stream_matrix() and read_compressed() put
+/// it.
 enum class MatrixPlace { memory, disk };
 
 /// An iteration of a solver whose operator is a matrix.
@@ -37,7 +38,7 @@ struct IterationRequest {
   Solver solver = Solver::cgls;
   Algorithm algorithm = Algorithm::automatic;
   std::optional<bool> one_pass = false;  ///< none: if that is faster
-  std::optional<Storage> storage{};      ///< none: the faster one, and on disks packed
+  std::optional<Storage> storage{};      ///< none: the faster one, on disks packed
   MatrixPlace place = MatrixPlace::memory;
   Index panel = 0;      ///< as in MatrixMultOptions
   Index batch = 0;      ///< as in SolveOptions

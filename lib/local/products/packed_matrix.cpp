@@ -16,18 +16,12 @@ namespace gridlops {
 
 /// The tiles of the real matrix, in the order in which they are stored.
 template <Scalar T>
-class PackedMatrix<T>::WholeTiles {
+class PackedMatrix<T>::WholeTiles : public TilesInOrder<T> {
  public:
-  explicit WholeTiles(const PackedMatrix& A) : A_(A) {}
+  using typename TilesInOrder<T>::NoRoom;
 
-  Index cols() const { return A_.order_.cols(); }
-  Index strips() const { return A_.order_.strips(); }
-  static constexpr Index strips_at_once() { return 16; }
-  static constexpr Index depth() { return TileOrder<T>::depth(); }
-  static constexpr Index end(Index col) { return col + depth(); }
-  Index run() const { return A_.order_.run(); }
-  struct NoRoom {};
-  NoRoom room() const { return {}; }
+  explicit WholeTiles(const PackedMatrix& A) : TilesInOrder<T>(A.order_), A_(A) {}
+
   Tile<Real<T>> tile(Index strip, Index col, NoRoom) const {
     return {A_.storage_.data() + A_.offset(strip, col), A_.order_.height(), A_.order_.tile_cols(col)};
   }
@@ -148,10 +142,16 @@ void PackedMatrix<T>::read_column(Index j, T* to) const {
 }
 
 template <Scalar T>
-void PackedMatrix<T>::read_strip(Index strip, MatrixView<T> to) const {
+void PackedMatrix<T>::read_strip(Index strip, MatrixView<T> to, Planes planes) const {
   const Workspace<Real<T>> room(order_.height() * order_.depth());
   for (Index col = 0; col < order_.cols(); col += order_.depth()) {
-    get(order_.height() * order_.tile_cols(col), offset(strip, col), room.data());
+    const Index place = offset(strip, col), count = order_.height() * order_.tile_cols(col);
+    if (planes == Planes::both) {
+      get(count, place, room.data());
+    } else {
+      const auto rounded = [](HighHalf half) { return static_cast<Real<T>>(joined({half, 0})); };
+      std::transform(high_plane() + place, high_plane() + place + count, room.data(), rounded);
+    }
     order_.unpack(room.data(), to.col_block({col, std::min(order_.depth(), order_.cols() - col)}));
   }
 }

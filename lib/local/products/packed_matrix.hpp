@@ -47,8 +47,8 @@ class PackedMatrix {
   void read_column(Index j, T* to) const;
 
   const TileOrder<T>& order() const { return order_; }
-  /// Copies the elements of a strip to `to`.
-  void read_strip(Index strip, MatrixView<T> to) const;
+  /// Copies the elements of a strip to `to`, as these planes have them.
+  void read_strip(Index strip, MatrixView<T> to, Planes planes = Planes::both) const;
 
   /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,

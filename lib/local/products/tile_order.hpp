@@ -28,6 +28,8 @@ class TileOrder {
 
   /// The columns of a tile: as many as stay in the first-level cache while all right-hand sides use them.
   static constexpr Index depth() { return 64; }
+  /// The strips whose results stay in that cache while a product reads a run of columns.
+  static constexpr Index strips_at_once() { return 16; }
 
   const TileKernels<R>& kernels() const { return *kernels_; }
   Index rows() const { return rows_; }
@@ -68,6 +70,25 @@ class TileOrder {
  private:
   const TileKernels<R>* kernels_ = nullptr;
   Index rows_ = 0, cols_ = 0, run_ = 0;
+};
+
+/// What products ask of tiles that lie in this order.
+template <Scalar T>
+class TilesInOrder {
+ public:
+  explicit TilesInOrder(const TileOrder<T>& order) : order_(order) {}
+
+  Index cols() const { return order_.cols(); }
+  Index strips() const { return order_.strips(); }
+  static constexpr Index strips_at_once() { return TileOrder<T>::strips_at_once(); }
+  static constexpr Index depth() { return TileOrder<T>::depth(); }
+  static constexpr Index end(Index col) { return col + depth(); }
+  Index run() const { return order_.run(); }
+  struct NoRoom {};
+  NoRoom room() const { return {}; }
+
+ protected:
+  const TileOrder<T>& order_;
 };
 
 }  // namespace gridlops

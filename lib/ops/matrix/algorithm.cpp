@@ -45,7 +45,9 @@ const char* name_of(Storage storage) {
 Storage parse_storage(const std::string& name) {
   for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes})
     if (name == name_of(storage)) return storage;
-  throw UsageError(message("A is not stored as '", name, "'; there are columns, packed and planes"));
+  throw UsageError(
+      message("A is not stored as '", name,
+              "'; there are columns, packed and planes, and stream_matrix() for a matrix on disks"));
 }
 
 }  // namespace gridlops

@@ -4,13 +4,18 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "base/square_sum.hpp"
-#include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "local/products/real_parts.hpp"
+#include "local/products/tile_order.hpp"
 #include "ops/matrix/local_block.hpp"
 
 namespace gridlops {
+
+namespace {
+
+constexpr std::size_t parts_of_sum = SquareSum().parts.size();
+
+}  // namespace
 
 template <Scalar T>
 std::vector<double> column_norms(const LinearOperator<T>& A) {
@@ -21,33 +26,51 @@ std::vector<double> column_norms(const LinearOperator<T>& A) {
       " x ", A.cols(),
       " does not know the norms of its columns: a matrix in host memory, or on disks, does, by "
       "block or stationary-a");
-  std::vector<SquareSum> sums(at(A.cols()));
-  constexpr std::size_t parts = SquareSum().parts.size();
-  std::vector<double> values(parts * sums.size());
-  if (grid.is_member()) {
-    FailureScope failures;
-    failures.run([&] {
-      const Layout& layout = matrix->layout_of_matrix();
-      if (!layout.owned_at(grid, grid.my_row(), grid.my_col())) return;
-      const Index first = layout.col_range(grid, grid.my_row(), grid.my_col()).begin;
-      matrix->local_block()->visit_rows(grid, [&](Range, MatrixView<const T> rows) {
-        const MatrixView<const Real<T>> reals = real_view(rows);
-        for (Index j = 0; j < reals.cols; ++j) sums[at(first + j)].add(reals.column(j), reals.rows);
-      });
-      for (std::size_t j = 0; j < sums.size(); ++j)
-        std::copy_n(sums[j].parts.begin(), parts, values.begin() + static_cast<std::ptrdiff_t>(parts * j));
-    });
-    failures.reduce(grid.comm(), values);
-  }
+  if (!grid.is_member()) return std::vector<double>(at(A.cols()));
+  const Layout& layout = matrix->layout_of_matrix();
+  const bool counts = layout.owned_at(grid, grid.my_row(), grid.my_col());
+  const std::size_t first = at(layout.col_range(grid, grid.my_row(), grid.my_col()).begin);
+  std::vector<double> parts;  // of the sum of squares of each column
+  const auto sum_of = [&parts](std::size_t column) {
+    SquareSum sum;
+    std::copy_n(parts.begin() + static_cast<std::ptrdiff_t>(column * parts_of_sum), parts_of_sum,
+                sum.parts.begin());
+    return sum;
+  };
+  FailureScope failures;
+  const auto add_squares = [&](Range, MatrixView<const T> rows) {
+    if (!counts) return;
+    const MatrixView<const Real<T>> reals = real_view(rows);
+    for (Index j = 0; j < reals.cols; ++j) {
+      const std::size_t column = first + at(j);
+      SquareSum sum = sum_of(column);
+      sum.add(reals.column(j), reals.rows);
+      std::copy(sum.parts.begin(), sum.parts.end(),
+                parts.begin() + static_cast<std::ptrdiff_t>(column * parts_of_sum));
+    }
+  };
+  visit_rows<T>(*matrix, grid, failures, add_squares, [&] {
+    parts.reserve(parts_of_sum * at(A.cols()) + 1);  // and a number for failures
+    parts.resize(parts_of_sum * at(A.cols()));
+  });
+  failures.reduce(grid.comm(), parts);
   std::vector<double> norms;
-  for (std::size_t j = 0; j < sums.size(); ++j) {
-    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(parts * j), parts, sums[j].parts.begin());
-    norms.push_back(sums[j].root());
-  }
+  for (std::size_t j = 0; j < at(A.cols()); ++j) norms.push_back(sum_of(j).root());
   return norms;
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template std::vector<double> column_norms(const LinearOperator<T>&);
+template <Scalar T>
+Index column_norms_bytes(Index rows, Index cols, Index cols_of_block) {
+  const TileOrder<T> order(std::max<Index>(rows, 1), cols_of_block, *kernel_choice().set);
+  constexpr Index of_messages = 2;
+  const Index sums = static_cast<Index>(parts_of_sum) * cols;
+  return order.strip_rows(0).size * cols_of_block * Index{sizeof(T)} +
+         ((1 + of_messages) * sums + cols) * Index{sizeof(double)};
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                        \
+  template std::vector<double> column_norms(const LinearOperator<T>&); \
+  template Index column_norms_bytes<T>(Index, Index, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

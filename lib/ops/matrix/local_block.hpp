@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "comm/failure/failure.hpp"
+#include "comm/scratch.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/local/matrix_view.hpp"
@@ -47,9 +50,15 @@ class LocalBlock {
 
   /// Gets some rows of the block, with their elements in columns, until it returns.
   using UseRows = std::function<void(Range rows, MatrixView<const T> elements)>;
-  /// Calls use() for all rows in their order, a few at a time. Host memory. The default makes an adjoint
-  /// product with unit vectors for every 64 rows; blocks whose elements are there read them once.
+  /// Calls use() for all rows in their order, a few at a time. Host memory. Blocks whose elements are there
+  /// read them once. The default makes adjoint products with unit vectors for rows_by_products() at a time,
+  /// and uses the scratch memory of those.
   virtual void visit_rows(const ProcessGrid& grid, const UseRows& use);
+  /// At most 64, and in 64 MiB beside the block.
+  Index rows_by_products() const {
+    constexpr Index most = 64, bytes = Index{64} << 20;
+    return std::clamp(bytes / ((rows() + 2 * cols() + 1) * Index{sizeof(T)}), Index{1}, most);
+  }
 
   /// Adds the bytes that the block keeps, unless they are the caller's.
   virtual void add_kept_bytes(KeptBytes& kept) const = 0;
@@ -70,8 +79,7 @@ class LocalBlock {
 
 template <Scalar T>
 void LocalBlock<T>::visit_rows(const ProcessGrid& grid, const UseRows& use) {
-  constexpr Index most = 64;
-  const Index together = std::min(most, rows());
+  const Index together = std::min(rows_by_products(), rows());
   Buffer<T> unit(grid.backend(), rows() * together), adjoint(grid.backend(), cols() * together),
       elements(grid.backend(), cols() * together);
   reserve(ProductKind::adjoint, together);
@@ -99,6 +107,30 @@ class MatrixInBlocks {
  protected:
   ~MatrixInBlocks() = default;
 };
+
+/// visit_rows() of this rank's block, with the scratch memory that it needs; `allocate` takes what use()
+/// needs (collective over the grid). Throws what `allocate` throws on all ranks; what visiting throws is
+/// among the failures.
+template <Scalar T, class Allocate>
+void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, FailureScope& failures,
+                const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
+  LocalBlock<T>& block = *A.local_block();
+  ScratchStack& scratch = detail::scratch_of(grid);
+  try {
+    attempt(grid.comm(), [&] {
+      scratch.reserve(block.scratch_bytes(block.rows_by_products()));
+      allocate();
+    });
+  } catch (...) {
+    scratch.note_loss();
+    scratch.release();
+    throw;
+  }
+  failures.run([&] {
+    const ScratchStack::Working working(scratch);
+    block.visit_rows(grid, use);
+  });
+}
 
 /// Facts about the blocks of a matrix that every rank knows. Idle ranks have no block to ask.
 struct BlockFacts {

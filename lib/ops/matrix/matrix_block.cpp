@@ -110,14 +110,15 @@ std::uint64_t MatrixBlock<T>::hash() const {
 }
 
 template <Scalar T>
-void MatrixBlock<T>::visit_rows(const ProcessGrid&, const typename LocalBlock<T>::UseRows& use) {
+void MatrixBlock<T>::visit_rows(Planes planes, const typename LocalBlock<T>::UseRows& use) {
+  if (planes == Planes::high) pack();
   if (packed_.empty()) return use({0, rows()}, matrix().local());
   const TileOrder<T>& order = packed_.order();
   Buffer<T> elements(backend(), order.strip_rows(0).size * cols());
   for (Index strip = 0; strip < order.strips(); ++strip) {
     const Range range = order.strip_rows(strip);
     const MatrixView<T> slab = elements.matrix(range.size, cols());
-    packed_.read_strip(strip, slab);
+    packed_.read_strip(strip, slab, planes);
     use(range, slab);
   }
 }

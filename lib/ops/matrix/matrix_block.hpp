@@ -82,7 +82,9 @@ class MatrixBlock final : public LocalBlock<T> {
 
   Index rows() const override { return matrix().local().rows; }
   Index cols() const override { return matrix().local().cols; }
-  void visit_rows(const ProcessGrid& grid, const typename LocalBlock<T>::UseRows& use) override;
+  void visit_rows(const ProcessGrid&, const typename LocalBlock<T>::UseRows& use) override {
+    visit_rows(Planes::both, use);
+  }
 
   /// Hash of the elements, independent of how they are stored.
   std::uint64_t hash() const;
@@ -106,6 +108,7 @@ class MatrixBlock final : public LocalBlock<T> {
   }
 
   // The same from these planes, if the block is in planes.
+  void visit_rows(Planes planes, const typename LocalBlock<T>::UseRows& use);
   void multiply(Planes planes, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
   void multiply_once(Planes planes, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
                      MatrixView<T> W, const Completion& completed);
