@@ -18,6 +18,7 @@ except ImportError:
     h5py = None
 
 ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
+MARGIN = 1.08  # of what a rank takes, over what it may take: libraries, which count, take more or less
 LEAST = {}  # memory of a rank in bytes, by what decides it
 
 
@@ -80,7 +81,7 @@ def check_solution(suite, scratch, exact):
         figures = report.get("figures", {})
         suite.check(0 < figures.get("disk_bytes", 0) <= 1.1 * 8 * ROWS * COLS, "bytes on disks", figures)
         suite.check(figures.get("disk_bytes_read", 0) >= report["iterations"] * figures.get("disk_bytes", 0), "bytes read", figures)
-        suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
+        suite.check(max(report["memory_bytes"]["peak"]) <= MARGIN * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
         solve(suite, scratch, "--storage", "packed", "--one-pass", "on", "--algorithm", "stationary-a", "--grid", grid, ranks=ranks, output="packed.npy")
         suite.check((suite.folder / "packed.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than in memory", grid)
 
@@ -89,8 +90,8 @@ def check_scaled_columns(suite, scratch):
     """Columns of very different lengths are scaled on disks, too: without that, iterations do not get far."""
     rng = np.random.default_rng(3)
     lengths = np.logspace(0, 6, 400)
-    A = rng.standard_normal((1300, 400)) * lengths
-    B = rng.standard_normal((1300, 2))
+    A = rng.standard_normal((9000, 400)) * lengths
+    B = rng.standard_normal((9000, 2))
     np.save(suite.folder / "uneven.npy", A)
     np.save(suite.folder / "uneven_B.npy", B)
     exact = np.linalg.lstsq(np.vstack([A, DAMP * np.eye(400)]) / lengths, np.vstack([B, np.zeros((400, 2))]), rcond=None)[0]
@@ -102,7 +103,7 @@ def check_scaled_columns(suite, scratch):
     report = report_of(suite)
     suite.close(lengths[:, None] * np.load(suite.folder / "X.npy"), exact, 1e-4 * np.abs(exact).max(), "the solution with scaled columns")
     suite.check(report["figures"]["disk_bytes_read"] > report["figures"]["disk_bytes"] > 0, "read nothing from disks", report["figures"])
-    suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
+    suite.check(max(report["memory_bytes"]["peak"]) <= MARGIN * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
     solve(suite, scratch, *on_disk, "--grid", "2x1", status=3, **files)
 
 
@@ -141,7 +142,7 @@ def check_in_place(suite, scratch, exact):
             suite.check(figures["disk_in_place"] == stays, "in place", matrix, grid, figures)
             suite.check(0 < report["iterations"] * figures["disk_bytes"] <= figures["disk_bytes_read"], "bytes read", figures)
             if stays:
-                suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory, matrix)
+                suite.check(max(report["memory_bytes"]["peak"]) <= MARGIN * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory, matrix)
             suite.check((suite.folder / "tiles.npy").read_bytes() == (suite.folder / "X.npy").read_bytes(), "other bits than by tiles", matrix, grid)
     memory = least  # on 2x1
     in_place = ["solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / "X.npy", "--damp", DAMP, "--tolerance", "1e-6"]
@@ -291,7 +292,7 @@ def check_compressed(suite, scratch):
             figures = report.get("figures", {})
             suite.check(report["storage"] == "disk" and 0 < figures.get("disk_bytes", 0) <= 1.05 * stored, "the report", report["storage"], figures, "of", stored)
             suite.check(figures["disk_bytes_read"] >= 2 * report["iterations"] * figures["disk_bytes"], "bytes read", figures)
-            suite.check(max(report["memory_bytes"]["peak"]) <= 1.05 * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
+            suite.check(max(report["memory_bytes"]["peak"]) <= MARGIN * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
     run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--grid", "2x2", "--dry-run", ranks=4, **files)
     suite.check(re.search(r"on disks: [\d.]+ MiB, read twice an iteration; the disks deliver [\d.]+ \w+/s", run.output), "the plan:", run.output)
     for text, *options in (("--tiles is for matrices", "--storage", "disk", "--tiles", scratch), ("--storage is for matrices", "--storage", "packed")):
