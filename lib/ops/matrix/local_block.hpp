@@ -54,7 +54,7 @@ class LocalBlock {
   /// read them once. The default makes adjoint products with unit vectors for rows_by_products() at a time,
   /// and uses the scratch memory of those.
   virtual void visit_rows(const ProcessGrid& grid, const UseRows& use);
-  /// At most 64, and in 64 MiB beside the block.
+  /// At most 64, and no more than take 64 MiB.
   Index rows_by_products() const {
     constexpr Index most = 64, bytes = Index{64} << 20;
     return std::clamp(bytes / ((rows() + 2 * cols() + 1) * Index{sizeof(T)}), Index{1}, most);
@@ -108,9 +108,9 @@ class MatrixInBlocks {
   ~MatrixInBlocks() = default;
 };
 
-/// visit_rows() of this rank's block, with the scratch memory that it needs; `allocate` takes what use()
-/// needs (collective over the grid). Throws what `allocate` throws on all ranks; what visiting throws is
-/// among the failures.
+/// Calls visit_rows() of this rank's block, after taking the scratch memory that it needs, and after
+/// allocate(), which takes the memory of use() (collective over the grid; one agreement). Throws, on all
+/// ranks, if a rank lacks memory. What visiting throws on this rank is kept in `failures`.
 template <Scalar T, class Allocate>
 void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, FailureScope& failures,
                 const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
