@@ -21,7 +21,10 @@ MatrixFile::MatrixFile(Communicator& world, const std::string& name) : name_(nam
 }
 
 void MatrixFile::read_tables(Communicator& world) {
-  if (is_compressed_) compressed_ = std::make_shared<SavedCompressed>(world, name_);
+  if (!is_compressed_) return;
+  compressed_ = std::make_shared<SavedCompressed>(world, name_);
+  if (!(compressed_->header() == header_))
+    throw InputError(fmt::format("{} is another matrix than it was a moment before", name_));
 }
 
 void MatrixFile::require_fits(Algorithm algorithm, ScalarType type) const {

@@ -32,8 +32,8 @@ class MatrixFile {
       : name_(std::move(name)), header_(header) {}
   /// Reads its header (collective over world). Throws InputError on all ranks.
   MatrixFile(Communicator& world, const std::string& name);
-  /// Reads the tables of a compressed matrix (collective over world). Programs first refuse what they can
-  /// without them; compression() and what follows need them. Throws InputError on all ranks.
+  /// Reads the tables of a compressed matrix, which compression(), costs and sizes need (collective over
+  /// world). Throws InputError on all ranks.
   void read_tables(Communicator& world);
 
   const std::string& name() const { return name_; }

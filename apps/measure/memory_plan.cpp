@@ -14,16 +14,17 @@ namespace gridlops::program {
 
 namespace {
 
-enum Row { matrix, data, solution, vectors, panels, space, sketch, in_all, received };
-constexpr std::array<const char*, 9> labels{"matrix",
-                                            "right-hand sides",
-                                            "solution",
-                                            "solver's vectors",
-                                            "products' panels",
-                                            "vectors of the space, at most",
-                                            "sketch, before the solver's vectors",
-                                            "memory in all",
-                                            "received in products, per iteration"};
+enum Row { matrix, data, solution, vectors, panels, space, sketch, norms, in_all, received };
+constexpr std::array<const char*, 10> labels{"matrix",
+                                             "right-hand sides",
+                                             "solution",
+                                             "solver's vectors",
+                                             "products' panels",
+                                             "vectors of the space, at most",
+                                             "sketch, before the solver's vectors",
+                                             "norms of columns, before all but A",
+                                             "memory in all",
+                                             "received in products, per iteration"};
 using MemoryRow = std::array<Index, labels.size()>;
 
 /// The bytes that the rank at (row, col) needs and receives.
@@ -43,8 +44,9 @@ class RankPlan {
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
     if (plan_.sketch_bytes) r[sketch] = plan_.sketch_bytes(row_, col_);
+    if (plan_.norms_bytes) r[norms] = plan_.norms_bytes(row_, col_);
     const Index solving = r[data] + r[solution] + r[panels] + std::max(r[vectors] + r[space], r[sketch]);
-    r[in_all] = r[matrix] + std::max(solving, plan_.norms_bytes ? plan_.norms_bytes(row_, col_) : 0);
+    r[in_all] = r[matrix] + std::max(solving, r[norms]);
     r[received] = received_per_iteration();
     return r;
   }
@@ -148,7 +150,9 @@ std::string plan_text(const PlannedSolve& plan) {
   std::vector<const char*> names;
   std::vector<Index> fewest, largest;
   for (std::size_t k = 0; k < labels.size(); ++k) {
-    if ((k == space && !plan.space_bytes) || (k == sketch && !plan.sketch_bytes)) continue;
+    if ((k == space && !plan.space_bytes) || (k == sketch && !plan.sketch_bytes) ||
+        (k == norms && !plan.norms_bytes))
+      continue;
     names.push_back(labels[k]);
     fewest.push_back(least[k]);
     largest.push_back(most[k]);

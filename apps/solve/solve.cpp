@@ -71,7 +71,7 @@ PlannedSolve plan_of(const SolveTask& task) {
                     .storage = task.iteration.storage};
   if (is_scaled(task) && task.is_on_disk())
     plan.norms_bytes = [&task, layout](int row, int col) {
-      return column_norms_bytes<T>(task.shape.rows, task.shape.cols,
+      return column_norms_bytes<T>(task.shape.cols, layout.row_range(*task.grid, row, col).size,
                                    layout.col_range(*task.grid, row, col).size);
     };
   if (task.sweep.in_space) plan.space_bytes = space_at;

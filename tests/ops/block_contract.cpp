@@ -16,6 +16,7 @@
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "gridlops/streamed/streamed_series.hpp"
 #include "ops/matrix/local_block.hpp"
+#include "streamed/scratch_disk.hpp"
 #include "support/metered_backend.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
@@ -62,7 +63,8 @@ std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, 
     }
   }
   for (const Index memory : {Index{0}, Index{1} << 30})
-    all.push_back({"streamed", stream_matrix(on(Algorithm::stationary_a), {.memory = memory})});
+    all.push_back(
+        {"streamed", stream_matrix(on(Algorithm::stationary_a), {.scratch = disk, .memory = memory})});
   if (!rounds) return all;
   const double tolerance = std::is_same_v<Real<T>, double> ? 1e-10 : 1e-4;
   const auto backwards = [](Index count) {
@@ -74,15 +76,13 @@ std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, 
       .tolerance = tolerance, .tile = 20, .row_order = backwards(A.rows), .col_order = backwards(A.cols)};
   const DistMatrix<T> dense = on(Algorithm::stationary_a);
   all.push_back({"compressed", compress(dense, options), 2 * tolerance});
-  const auto series = std::make_shared<StreamedSeries<T>>(StreamOptions{.memory = 0});
-  all.push_back({"compressed on disks", compress(dense, options, *series), 2 * tolerance, series});
+  const auto series = std::make_shared<StreamedSeries<T>>(StreamOptions{.scratch = disk, .memory = 0});
+  all.push_back({"compressed, in a series", compress(dense, options, *series), 2 * tolerance, series});
   if (grid->is_member()) series->start(0, {0, 1});
   return all;
 }
 
 constexpr std::pair<Index, Index> sizes[] = {{0, 3}, {3, 0}, {1, 1}, {2, 5}, {23, 17}, {150, 70}};
-
-bool is_on_host(const GridPtr& grid) { return grid->backend()->memory_space() == MemorySpace::host; }
 
 /// The five products of a model X and data Y with integers A, and how far the elements of a result may be off
 /// that is ‖A − Ã‖_F away from them for each unit of the tolerance.
@@ -225,7 +225,7 @@ TEMPLATE_LIST_TEST_CASE("The rows of a block are visited in order, in every stor
                                A(block_rows.begin + visited.begin + i, block_cols.begin + j)) <= near))
                   ++wrong;
           };
-          visit_rows<T>(matrix, *grid, failures, compare, [] {});
+          visit_rows<T>(matrix, *grid, true, failures, compare, [] {});
           failures.settle(grid->comm());
           CHECK(wrong == 0);
           if (block_cols.size > 0) CHECK(next == block_rows.size);
@@ -267,7 +267,7 @@ TEMPLATE_LIST_TEST_CASE("The norms of columns are those of the elements, in ever
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("The rows of a block in many slabs on a disk are visited, whatever came before",
+TEMPLATE_LIST_TEST_CASE("The rows of a block in many slabs on a disk are visited, before and after products",
                         "[block_contract]", Scalars) {
   using T = TestType;
   constexpr Index rows = 5001, cols = 701;
@@ -275,7 +275,7 @@ TEMPLATE_LIST_TEST_CASE("The rows of a block in many slabs on a disk are visited
   for (const GridPtr& grid : compact_grids()) {
     if (!grid->is_member() || !is_on_host(grid)) continue;
     const DistMatrix<T> A = filled(grid, matrix_layout(Algorithm::stationary_a, *grid, rows, cols), element);
-    const auto streamed = stream_matrix(A);
+    const auto streamed = stream_matrix(A, {.scratch = disk});
     const std::vector<double> exact = column_norms(A);
     const DistMatrix<T> X(grid, streamed->domain().layout(1));
     DistMatrix<T> Y(grid, streamed->range().layout(1));
@@ -311,7 +311,7 @@ TEST_CASE("Columns of a matrix on disks are scaled as those of one in memory", "
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member() || !is_on_host(grid)) continue;
     const DistMatrix<T> matrix = filled(grid, matrix_layout(Algorithm::stationary_a, *grid, 31, 12), A);
-    const auto streamed = stream_matrix(matrix);
+    const auto streamed = stream_matrix(matrix, {.scratch = disk});
     const DistMatrix<T> in = filled(grid, streamed->domain().layout(3), X);
     DistMatrix<T> scaled(grid, in.layout()), expected(grid, in.layout());
     column_scaling<T>(*streamed)->apply(1, in, 0, scaled);

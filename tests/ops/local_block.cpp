@@ -128,6 +128,7 @@ TEST_CASE("A block that fails on one rank is an error on all, and not for good",
       fails_alike([&] { op.apply(1, model, 0, Q); });
       fails_alike([&] { op.apply_adjoint(1, data, 0, U); });
       fails_alike([&] { op.normal_product(model, data, Q, U, V); });
+      fails_alike([&] { column_norms(op); });
       *fails = false;
       CHECK(products(op, X, Y) == before);
     }

@@ -86,14 +86,14 @@ GRIDLOPS_EXPORT std::optional<std::uint64_t> block_hash(const LinearOperator<T>&
 /// Returns ‖A eⱼ‖ for every column of a matrix that never moves, on every rank (collective over the grid): of
 /// one made by matrix_mult() with block or stationary_a, or of its high_plane(), or of one made by
 /// stream_matrix() or compress(), in host memory or on disks. Reads each block once, a few rows at a time; a
-/// compressed one for every 64 of its rows, or fewer if it is large, in an adjoint product. On idle ranks all
-/// are 0. Throws UsageError, on all ranks, for any other operator, and what reading a block throws.
+/// compressed one for every 64 of its rows, or fewer if they are long, in an adjoint product. On idle ranks
+/// all are 0. Throws UsageError, on all ranks, for any other operator, and what reading a block throws.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const LinearOperator<T>& A);
 
-/// Returns the bytes that column_norms() takes on a rank whose block of a dense rows × cols matrix has so
-/// many of its columns. Not collective.
+/// Returns the bytes that column_norms() takes for a dense matrix with so many columns, on a rank whose block
+/// has these rows and columns. Not collective.
 template <Scalar T>
-GRIDLOPS_EXPORT Index column_norms_bytes(Index rows, Index cols, Index cols_of_block);
+GRIDLOPS_EXPORT Index column_norms_bytes(Index cols, Index rows_of_block, Index cols_of_block);
 
 }  // namespace gridlops

@@ -92,7 +92,7 @@ GRIDLOPS_EXPORT SolveReport preconditioned_inversion(OperatorPtr<T> A, const Con
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain);
 
-/// The same for an operator of which column_norms() knows the columns, such as a matrix on disks.
+/// The same, by column_norms(), for an operator such as a matrix on disks.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const LinearOperator<T>& A);
 

@@ -39,7 +39,6 @@ std::vector<double> column_norms(const LinearOperator<T>& A) {
   };
   FailureScope failures;
   const auto add_squares = [&](Range, MatrixView<const T> rows) {
-    if (!counts) return;
     const MatrixView<const Real<T>> reals = real_view(rows);
     for (Index j = 0; j < reals.cols; ++j) {
       const std::size_t column = first + at(j);
@@ -49,19 +48,20 @@ std::vector<double> column_norms(const LinearOperator<T>& A) {
                 parts.begin() + static_cast<std::ptrdiff_t>(column * parts_of_sum));
     }
   };
-  visit_rows<T>(*matrix, grid, failures, add_squares, [&] {
+  std::vector<double> norms;
+  visit_rows<T>(*matrix, grid, counts, failures, add_squares, [&] {
+    norms.reserve(at(A.cols()));
     parts.reserve(parts_of_sum * at(A.cols()) + 1);  // and a number for failures
     parts.resize(parts_of_sum * at(A.cols()));
   });
   failures.reduce(grid.comm(), parts);
-  std::vector<double> norms;
   for (std::size_t j = 0; j < at(A.cols()); ++j) norms.push_back(sum_of(j).root());
   return norms;
 }
 
 template <Scalar T>
-Index column_norms_bytes(Index rows, Index cols, Index cols_of_block) {
-  const TileOrder<T> order(std::max<Index>(rows, 1), cols_of_block, *kernel_choice().set);
+Index column_norms_bytes(Index cols, Index rows_of_block, Index cols_of_block) {
+  const TileOrder<T> order(std::max<Index>(rows_of_block, 1), cols_of_block, *kernel_choice().set);
   constexpr Index of_messages = 2;
   const Index sums = static_cast<Index>(parts_of_sum) * cols;
   return order.strip_rows(0).size * cols_of_block * Index{sizeof(T)} +

@@ -54,6 +54,8 @@ class LocalBlock {
   /// read them once. The default makes adjoint products with unit vectors for rows_by_products() at a time,
   /// and uses the scratch memory of those.
   virtual void visit_rows(const ProcessGrid& grid, const UseRows& use);
+  /// Takes the memory that products have while rows are visited. Throws OutOfMemory.
+  virtual void reserve_visit() { reserve(ProductKind::adjoint, rows_by_products()); }
   /// At most 64, and no more than take 64 MiB.
   Index rows_by_products() const {
     constexpr Index most = 64, bytes = Index{64} << 20;
@@ -82,7 +84,6 @@ void LocalBlock<T>::visit_rows(const ProcessGrid& grid, const UseRows& use) {
   const Index together = std::min(rows_by_products(), rows());
   Buffer<T> unit(grid.backend(), rows() * together), adjoint(grid.backend(), cols() * together),
       elements(grid.backend(), cols() * together);
-  reserve(ProductKind::adjoint, together);
   for (Index first = 0; first < rows(); first += together) {
     const Range range{first, std::min(together, rows() - first)};
     const MatrixView<T> E = unit.matrix(rows(), range.size), W = adjoint.matrix(cols(), range.size),
@@ -109,16 +110,20 @@ class MatrixInBlocks {
 };
 
 /// Calls visit_rows() of this rank's block, after taking the scratch memory that it needs, and after
-/// allocate(), which takes the memory of use() (collective over the grid; one agreement). Throws, on all
-/// ranks, if a rank lacks memory. What visiting throws on this rank is kept in `failures`.
+/// allocate(), which takes the memory of use() (collective over the grid; one agreement). is_wanted: on this
+/// rank. Throws, on all ranks, if a rank lacks memory. What visiting throws on this rank is kept in
+/// `failures`.
 template <Scalar T, class Allocate>
-void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, FailureScope& failures,
+void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, bool is_wanted, FailureScope& failures,
                 const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
   LocalBlock<T>& block = *A.local_block();
   ScratchStack& scratch = detail::scratch_of(grid);
   try {
     attempt(grid.comm(), [&] {
-      scratch.reserve(block.scratch_bytes(block.rows_by_products()));
+      if (is_wanted) {
+        scratch.reserve(block.scratch_bytes(block.rows_by_products()));
+        block.reserve_visit();
+      }
       allocate();
     });
   } catch (...) {
@@ -126,6 +131,7 @@ void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, FailureScop
     scratch.release();
     throw;
   }
+  if (!is_wanted) return;
   failures.run([&] {
     const ScratchStack::Working working(scratch);
     block.visit_rows(grid, use);

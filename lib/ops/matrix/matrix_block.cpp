@@ -111,7 +111,6 @@ std::uint64_t MatrixBlock<T>::hash() const {
 
 template <Scalar T>
 void MatrixBlock<T>::visit_rows(Planes planes, const typename LocalBlock<T>::UseRows& use) {
-  if (planes == Planes::high) pack();
   if (packed_.empty()) return use({0, rows()}, matrix().local());
   const TileOrder<T>& order = packed_.order();
   Buffer<T> elements(backend(), order.strip_rows(0).size * cols());

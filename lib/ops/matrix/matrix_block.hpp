@@ -82,6 +82,7 @@ class MatrixBlock final : public LocalBlock<T> {
 
   Index rows() const override { return matrix().local().rows; }
   Index cols() const override { return matrix().local().cols; }
+  void reserve_visit() override {}
   void visit_rows(const ProcessGrid&, const typename LocalBlock<T>::UseRows& use) override {
     visit_rows(Planes::both, use);
   }
