@@ -40,15 +40,15 @@ Names<ScalarType> scalar_types();
 Names<Algorithm> algorithms();
 /// "auto" has no value.
 Names<std::optional<Storage>> storages();
-/// How A is stored: in which way, none if that is chosen, and where.
+/// How and where A is to be stored. Without a storage the program chooses one.
 struct StoredAs {
   std::optional<Storage> storage{};
   MatrixPlace place = MatrixPlace::memory;
 };
-/// Those of storages(), in memory, and disk_name, which asks for the place alone.
+/// The names of storages(), for a matrix in memory, and disk_name, which leaves the storage open.
 Names<StoredAs> storages_and_disk();
 inline constexpr const char* disk_name = "disk";
-/// The name there of how an iteration has A.
+/// Returns the name in storages_and_disk() for the storage of a planned iteration.
 const char* name_of_storage(const PlannedIteration& iteration);
 Names<std::optional<bool>> switches();
 /// Those of hosts and of GPUs, and "auto".

@@ -24,7 +24,7 @@ void MatrixFile::read_tables(Communicator& world) {
   if (!is_compressed_) return;
   compressed_ = std::make_shared<SavedCompressed>(world, name_);
   if (!(compressed_->header() == header_))
-    throw InputError(fmt::format("{} is another matrix than it was a moment before", name_));
+    throw InputError(fmt::format("{} has changed while it was read", name_));
 }
 
 void MatrixFile::require_fits(Algorithm algorithm, ScalarType type) const {
@@ -83,7 +83,7 @@ std::function<Index(int row, int col)> MatrixFile::tile_bytes(const KeptMatrix& 
 
 Index MatrixFile::bytes_of_tables(GridShape grid) const {
   const Index tiles = is_compressed() ? compression().tiles : 0;
-  // Those of all tiles, and the shapes of this rank's.
+  // An entry for every tile, and the shape of each of this rank's.
   return 128 * tiles + 256 * tiles / grid.size();
 }
 

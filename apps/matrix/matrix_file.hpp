@@ -13,21 +13,21 @@
 
 namespace gridlops::program {
 
-/// How a run keeps its matrix.
+/// Where and how a run keeps its matrix.
 struct KeptMatrix {
-  ScalarType type = ScalarType::f64;  ///< of its elements there
+  ScalarType type = ScalarType::f64;  ///< of the elements in the run, which may be another than in the file
   GridShape grid;
-  Index columns = 0;  ///< the most of a product
+  Index columns = 0;  ///< of the widest product
   MatrixPlace place = MatrixPlace::memory;
-  Index memory = 0;       ///< as in StreamOptions, on disks
-  bool in_place = false;  ///< as there
+  Index memory = 0;       ///< as in StreamOptions, for a matrix on disks
+  bool in_place = false;  ///< as in StreamOptions
 };
 
-/// The matrix A that the user names: an array in a file, or the directory of a compressed one. What all ranks
-/// know before they read its elements; the same on each.
+/// The matrix A that the user names, an array in a file or the directory of a compressed matrix: what all
+/// ranks know of it before they read its elements. It is the same on all ranks.
 class MatrixFile {
  public:
-  /// Of an array with this header; without a name it is in no file, for plans.
+  /// An array with this header. Without a name there is no file, only a shape to plan for.
   explicit MatrixFile(const MatrixHeader& header, std::string name = {})
       : name_(std::move(name)), header_(header) {}
   /// Reads its header (collective over world). Throws InputError on all ranks.
@@ -41,29 +41,32 @@ class MatrixFile {
   Index rows() const { return header_.rows; }
   Index cols() const { return header_.cols; }
   bool is_compressed() const { return is_compressed_; }
-  /// Of a compressed matrix.
+  /// Only for a compressed matrix.
   const CompressionReport& compression() const { return compressed_->report(); }
 
-  /// Throws if it is compressed, and cannot be multiplied by this algorithm, with operands of this type.
+  /// Throws UsageError if A is compressed and this algorithm cannot multiply by it, or InputError if A is
+  /// compressed and of another type than the operands.
   void require_fits(Algorithm algorithm, ScalarType type) const;
-  /// Throws UsageError if it is compressed, and this option, which needs its elements, is given. null: none
-  /// is.
+  /// Throws UsageError if A is compressed and the user gave an option that needs its elements. option: its
+  /// name, or null if none was given.
   void require_elements(const char* option) const;
 
-  /// `seconds`, or NaN: no model knows how long compressed products take.
+  /// Returns the model's seconds, or NaN for a compressed matrix, for which there is no model.
   double modelled(double seconds) const;
-  /// The smaller, the better a grid is for products of this shape: `seconds` of the model, or the bytes that
-  /// the rank with most of a compressed matrix reads of it, and receives, in a product and an adjoint one.
+  /// Returns the figure by which grids are compared; the smallest is the best. For an array it is the model's
+  /// seconds. For a compressed matrix it is the bytes that the busiest rank reads and receives in a product
+  /// and its adjoint.
   double cost_on(GridShape grid, const ProductShape& shape, const std::function<double()>& seconds) const;
 
-  /// How much of it is where, on the rank at (row, col), if it is on disks.
+  /// Returns the bytes in memory, on disk and of workspace, for a matrix on disks, on the rank at (row, col).
   StreamedSizes sizes_on_disk(const KeptMatrix& how, int row, int col) const;
-  /// The bytes of a rank that keeps it so, if it is compressed or on disks, with the scratch memory of
-  /// products. Empty for others, whose blocks and products have sizes by their layout.
+  /// Returns the function that gives a rank's bytes of a matrix that is compressed or on disks, with the
+  /// scratch memory of products; an empty one for an array in memory, whose bytes follow from its layout.
   std::function<Index(int row, int col)> tile_bytes(const KeptMatrix& how) const;
-  /// The shape of the ranks of which one needs most memory: the first one, or, if it is compressed, all.
+  /// Returns the part of the grid that has the rank which needs most memory: its first rank, which has the
+  /// largest block of an array, or for a compressed matrix all of it.
   GridShape full_ranks(GridShape grid) const { return is_compressed() ? grid : GridShape{1, 1}; }
-  /// Memory that reading a compressed matrix takes on a rank besides, for tables.
+  /// Returns the bytes of the tables that a rank has while it reads a compressed matrix.
   Index bytes_of_tables(GridShape grid) const;
 
  private:

@@ -40,7 +40,8 @@ struct MatrixOfTask {
   std::optional<CompressionReport> compression{};
   double frobenius_norm = 0;  ///< ‖A‖_F, or more, as far as the task needs it
   double seen_error = 0;      ///< with --certify, see CompressedSolve
-  /// What this rank has read of A from disks, in bytes, and the seconds that products have waited for it.
+  /// Returns the bytes of A that this rank has read from disks, and the seconds that products waited for
+  /// them.
   std::function<std::pair<Index, double>()> disk_reads{};
 
   /// Takes a matrix whose elements may be on disks. matrix: a StreamedMatrixPtr or a CompressedMatrixPtr.

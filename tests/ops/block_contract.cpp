@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What holds of a matrix that never moves, however it is stored.
+// The contract of a matrix that never moves, which every storage of it keeps.
 #include <cmath>
 #include <complex>
 #include <memory>

@@ -91,8 +91,8 @@ GRIDLOPS_EXPORT std::optional<std::uint64_t> block_hash(const LinearOperator<T>&
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> column_norms(const LinearOperator<T>& A);
 
-/// Returns the bytes that column_norms() takes for a dense matrix with so many columns, on a rank whose block
-/// has these rows and columns. Not collective.
+/// Returns the bytes of memory that column_norms() takes on a rank, for a dense matrix of `cols` columns of
+/// which the rank's block is rows_of_block × cols_of_block. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT Index column_norms_bytes(Index cols, Index rows_of_block, Index cols_of_block);
 

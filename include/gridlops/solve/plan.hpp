@@ -17,8 +17,8 @@ GRIDLOPS_EXPORT Partition columns_of(Algorithm algorithm, Index nrhs, GridShape 
 GRIDLOPS_EXPORT ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid,
                                          Index batch);
 
-/// Where A is: in memory; or on disks what has no room there, as stream_matrix() and read_compressed() put
-/// it.
+/// Where A is: in memory, or on disks as far as it has no room in memory (stream_matrix(),
+/// read_compressed()).
 enum class MatrixPlace { memory, disk };
 
 /// An iteration of a solver whose operator is a matrix.

@@ -72,7 +72,8 @@ class TileOrder {
   Index rows_ = 0, cols_ = 0, run_ = 0;
 };
 
-/// What products ask of tiles that lie in this order.
+/// The base of all tiles in this order: the part of the interface for multiply_tiles() that the order
+/// decides.
 template <Scalar T>
 class TilesInOrder {
  public:

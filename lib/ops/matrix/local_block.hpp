@@ -48,15 +48,15 @@ class LocalBlock {
     multiply(grid, Op::adjoint, T(1), Q, T(0), W.col_block({R.cols, Q.cols}));
   }
 
-  /// Gets some rows of the block, with their elements in columns, until it returns.
+  /// Receives some rows of the block, in column-major order. The elements are valid until it returns.
   using UseRows = std::function<void(Range rows, MatrixView<const T> elements)>;
-  /// Calls use() for all rows in their order, a few at a time. Host memory. Blocks whose elements are there
-  /// read them once. The default makes adjoint products with unit vectors for rows_by_products() at a time,
-  /// and uses the scratch memory of those.
+  /// Calls use() for all rows in order, a few at a time, in host memory. Blocks that have their elements read
+  /// them once. The default multiplies with unit vectors, rows_by_products() at a time, in the scratch memory
+  /// of such adjoint products.
   virtual void visit_rows(const ProcessGrid& grid, const UseRows& use);
-  /// Takes the memory that products have while rows are visited. Throws OutOfMemory.
+  /// Takes the memory that visit_rows() needs for products. Throws OutOfMemory.
   virtual void reserve_visit() { reserve(ProductKind::adjoint, rows_by_products()); }
-  /// At most 64, and no more than take 64 MiB.
+  /// The rows that the default visits at a time: at most 64, and as many as fit into 64 MiB.
   Index rows_by_products() const {
     constexpr Index most = 64, bytes = Index{64} << 20;
     return std::clamp(bytes / ((rows() + 2 * cols() + 1) * Index{sizeof(T)}), Index{1}, most);
