@@ -62,9 +62,7 @@ std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, 
       if (storage == Storage::planes && rounds) all.push_back({"high plane", high_plane(op), 0x1p-21});
     }
   }
-  for (const Index memory : {Index{0}, Index{1} << 30})
-    all.push_back(
-        {"streamed", stream_matrix(on(Algorithm::stationary_a), {.scratch = disk, .memory = memory})});
+  all.push_back({"streamed", stream_matrix(on(Algorithm::stationary_a), {.scratch = disk})});
   if (!rounds) return all;
   const double tolerance = std::is_same_v<Real<T>, double> ? 1e-10 : 1e-4;
   const auto backwards = [](Index count) {

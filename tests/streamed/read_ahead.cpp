@@ -222,7 +222,8 @@ TEST_CASE("Every slab is checked once it is whole, and before it is used") {
 }
 
 TEST_CASE("What a check finds is told once, and that slab is read again in the next pass") {
-  for (const Index slots : {2, 7}) {
+  // With more slots than slabs, a slab's next reading could be checked before this one.
+  for (const Index slots : {2, 4}) {
     for (Index bad = 0; bad < 4; ++bad) {
       for (const Index bad_time : {1, 2}) {
         CAPTURE(slots, bad, bad_time);
