@@ -61,6 +61,9 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   const bool one_pass = row_of(asked.solver).has(Feature::one_pass) && asked.one_pass.value_or(one_pass_pays);
   Algorithm algorithm =
       one_pass || on_disk || asked.solver == Solver::block_cgls ? Algorithm::stationary_a : asked.algorithm;
+  // A factor is made of whole rows, which are cheapest where A never moves.
+  if (algorithm == Algorithm::automatic && row_of(asked.solver).has(Feature::factor))
+    algorithm = Algorithm::stationary_a;
   if (algorithm == Algorithm::automatic) {
     ProductShape at_once = shape;
     if (asked.batch > 0) at_once.nrhs = std::min(shape.nrhs, asked.batch);
@@ -91,6 +94,16 @@ double iteration_seconds(const PlannedIteration& iteration, GridShape grid, cons
   return std::max(
       passes_over_matrix(iteration) * iteration.pass_seconds,
       products + seconds_of_vectors(iteration, grid, machine) + seconds_of_sums(iteration, grid, machine));
+}
+
+double factor_seconds(const PlannedIteration& iteration, GridShape grid, const MachineModel& machine) {
+  const auto m = static_cast<double>(iteration.shape.rows), n = static_cast<double>(iteration.shape.cols),
+             P = static_cast<double>(grid.size()), least = std::min(m, n);
+  PlannedIteration unit_vectors = iteration;
+  unit_vectors.shape.nrhs = std::min(iteration.shape.rows, iteration.shape.cols);
+  const double products = iteration_seconds(unit_vectors, grid, machine),
+               gram = m < n ? products : products / 4;  // of rows, the half of AᴴA that is enough
+  return gram + products * least * P / (12 * std::max(m, n));
 }
 
 PlannedIteration with_faster_passes(const PlannedIteration& iteration, GridShape grid,

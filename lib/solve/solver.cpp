@@ -9,6 +9,7 @@
 #include "dist/matrix_checks.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
+#include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "solve/batches.hpp"
 #include "solve/methods/methods.hpp"
@@ -68,6 +69,7 @@ void check_operands(const SolverRow& row, const SolverOperands<T>& operands, con
   check("a proximal operator", operands.penalty != nullptr, Feature::proximal_operator, true);
   check("a sparsifying operator", operands.sparsity != nullptr, Feature::threshold, false);
   check("a matrix of variances", operands.variances != nullptr, Feature::variances, false);
+  check("a factor", operands.factor != nullptr, Feature::factor, false);
   if (operands.penalty != nullptr) operands.penalty->require_any_columns(B.cols(), row.name);
   if (operands.variances == nullptr) return;
   const DistMatrix<T>& variances = *operands.variances;
@@ -137,7 +139,13 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   };
   const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
   const OperatorPtr<double> A = zero<double>(of.range, of.domain);
-  if (!of.preconditioned) return method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
+  if (!of.preconditioned) {
+    const Index vectors = method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
+    if (!row_of(of.solver).has(Feature::factor)) return vectors;
+    const FactorBytes factor =
+        factor_bytes(A->rows(), A->cols(), of.type, largest_batch(columns, of.batch), grid.shape().size());
+    return std::max(factor.while_made, factor.kept + vectors + factor.while_applied);
+  }
 
   // The method works on [A; D·I] P. It needs memory for the stacked data, and with a guess for its first
   // residual. At the end a gradient takes the place of Z, and A P Z is computed through P Z. In one pass

@@ -48,8 +48,9 @@ struct IterationRequest {
 /// Chooses what the request leaves open: one pass by one_pass_is_faster(), the algorithm by
 /// choose_algorithm() for the columns of a batch, the storage by faster_storage(). What the solver needs
 /// comes before what was asked for: block_cgls, one pass and a disk take stationary_a, one pass in host
-/// memory takes a packed A, and only solvers with Feature::one_pass have one pass. Not collective; ranks with
-/// the same arguments and the same calibration choose alike.
+/// memory takes a packed A, and only solvers with Feature::one_pass have one pass. A factor takes
+/// stationary_a unless another algorithm was asked for. Not collective; ranks with the same arguments and the
+/// same calibration choose alike.
 GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape,
                                                 GridShape grid, const MachineModel& machine = {});
 
@@ -60,6 +61,11 @@ GRIDLOPS_EXPORT int passes_over_matrix(const PlannedIteration& iteration);
 /// and its sums over all ranks; or those in which disks deliver A for it, if these are more. Not collective.
 GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,
                                          const MachineModel& machine = {});
+
+/// Returns the modelled seconds of factor() for this matrix on the slowest rank: of its Gram matrix, by the
+/// rate of products, and of Cholesky's method, which every rank does for itself. Not collective.
+GRIDLOPS_EXPORT double factor_seconds(const PlannedIteration& iteration, GridShape grid,
+                                      const MachineModel& machine = {});
 
 /// Returns an iteration that may have one pass, with two if it is faster so: one pass reads A once, but
 /// computes half as much again. Not collective.

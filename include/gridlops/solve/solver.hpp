@@ -92,6 +92,8 @@ struct SolveReport {
 
 template <Scalar T>
 class ProximalOperator;
+template <Scalar T>
+class Factor;
 
 /// Operands that some solvers take in addition to A, B and X. They must outlive the call.
 template <Scalar T>
@@ -106,6 +108,8 @@ struct SolverOperands {
   /// For lsqr: receives estimates of the diagonal of (AᴴA + D²I)⁻¹. Same layout as X. Null: none are
   /// computed.
   DistMatrix<T>* variances = nullptr;
+  /// For direct: the factor of this A with this D, which factor() made. Null: the solver computes one.
+  const Factor<T>* factor = nullptr;
 };
 
 /// Solves for X with any solver of the table (collective over the grid; idle ranks return at once). For every
@@ -189,6 +193,18 @@ SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, 
   return solve(Solver::block_cgls, A, B, X, options);
 }
 
+/// Solves least-squares problems by a factor of AᴴA + D²I, or of AAᴴ + D²I if A has fewer rows than columns:
+/// see factor(). With the convergence test of cgls(), and the same damping for all columns. Iterations
+/// correct what rounding left: one is the rule where the condition number is below about 10⁶. Where
+/// right-hand sides are many, this is faster than any iteration. All ranks hold the factor, of min(m, n)²
+/// elements. Of a rank-deficient A without damping x is the shortest solution, to the accuracy that the
+/// verdict tells.
+template <Scalar T>
+SolveReport direct(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                   const SolveOptions& options = {}) {
+  return solve(Solver::direct, A, B, X, options);
+}
+
 /// Solves Hermitian positive definite systems by conjugate gradients (Hestenes, Stiefel 1952). Column j has
 /// converged when ‖b−Ax−D²x‖ ≤ T·‖b‖, whatever the initial guess. A's domain must be its range. If their
 /// layouts differ, redistribute with identity().
@@ -228,7 +244,7 @@ struct SolverMemory {
 };
 
 /// Returns the bytes that a solver takes on the rank at (row, col), excluding A, B and X, the operator's
-/// scratch memory, and a few numbers per column. Not collective.
+/// scratch memory, and a few numbers per column; with the factor that direct() computes. Not collective.
 GRIDLOPS_EXPORT Index solver_workspace_bytes(const SolverMemory& of, int row, int col);
 
 /// What an inversion takes on a rank, in bytes, excluding B, X and a few numbers per column.

@@ -11,7 +11,20 @@
 namespace gridlops {
 
 /// The solvers that solve() can call.
-enum class Solver { cgls, pcgls, lsqr, lsmr, block_cgls, cg, pcg, minres, ista, fista, proximal_gradient };
+enum class Solver {
+  cgls,
+  pcgls,
+  lsqr,
+  lsmr,
+  block_cgls,
+  direct,
+  cg,
+  pcg,
+  minres,
+  ista,
+  fista,
+  proximal_gradient
+};
 
 /// The problem that a solver solves.
 enum class ProblemKind {
@@ -45,7 +58,8 @@ enum class Feature : unsigned {
   acceleration = 512,        ///< a choice of momentum
   preconditioner = 1024,     ///< needs SolverOperands::preconditioner
   proximal_operator = 2048,  ///< needs SolverOperands::penalty
-  error_bound = 4096         ///< errors are bounded by the tested norm, see error_bounds()
+  error_bound = 4096,        ///< errors are bounded by the tested norm, see error_bounds()
+  factor = 8192              ///< computes a factor of A, unless SolverOperands::factor is one
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -99,6 +113,9 @@ inline constexpr std::array solver_rows{
               solver_features::bidiagonal, "the same, to be stopped early", 13, 4},
     SolverRow{Solver::block_cgls, "block-cgls", ProblemKind::least_squares, ToleranceTest::gradient,
               solver_features::least_squares, "least squares, all right-hand sides in one space", 12, 8},
+    SolverRow{Solver::direct, "direct", ProblemKind::least_squares, ToleranceTest::gradient,
+              Feature::damping | Feature::error_bound | Feature::factor,
+              "least squares, by a Cholesky factor, for many right-hand sides", 12, 5},
     SolverRow{Solver::cg, "cg", ProblemKind::hermitian, ToleranceTest::residual, solver_features::definite,
               "(A + D^2 I) X = B, A Hermitian positive definite", 12, 0},
     SolverRow{Solver::pcg, "pcg", ProblemKind::hermitian, ToleranceTest::residual,

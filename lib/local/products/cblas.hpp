@@ -67,4 +67,33 @@ inline void gemv(Op op, Int m, Int n, std::complex<double> alpha, const std::com
   cblas_zgemv(CblasColMajor, transposition(op), m, n, &alpha, A, lda, x, 1, &beta, y, 1);
 }
 
+/// C ← AᴴA + C for the upper triangle of an n × n matrix C, where A has k rows.
+inline void add_gram(Int n, Int k, const double* A, Int lda, double* C, Int ldc) {
+  cblas_dsyrk(CblasColMajor, CblasUpper, CblasTrans, n, k, 1, A, lda, 1, C, ldc);
+}
+inline void add_gram(Int n, Int k, const std::complex<double>* A, Int lda, std::complex<double>* C, Int ldc) {
+  cblas_zherk(CblasColMajor, CblasUpper, CblasConjTrans, n, k, 1, A, lda, 1, C, ldc);
+}
+
+// X ← op(R)⁻¹ X for an upper triangular m × m matrix R and m × n elements of X.
+
+inline void solve_upper(Op op, Int m, Int n, const float* R, Int ldr, float* X, Int ldx) {
+  cblas_strsm(CblasColMajor, CblasLeft, CblasUpper, transposition(op), CblasNonUnit, m, n, 1, R, ldr, X, ldx);
+}
+inline void solve_upper(Op op, Int m, Int n, const double* R, Int ldr, double* X, Int ldx) {
+  cblas_dtrsm(CblasColMajor, CblasLeft, CblasUpper, transposition(op), CblasNonUnit, m, n, 1, R, ldr, X, ldx);
+}
+inline void solve_upper(Op op, Int m, Int n, const std::complex<float>* R, Int ldr, std::complex<float>* X,
+                        Int ldx) {
+  const std::complex<float> one(1);
+  cblas_ctrsm(CblasColMajor, CblasLeft, CblasUpper, transposition(op), CblasNonUnit, m, n, &one, R, ldr, X,
+              ldx);
+}
+inline void solve_upper(Op op, Int m, Int n, const std::complex<double>* R, Int ldr, std::complex<double>* X,
+                        Int ldx) {
+  const std::complex<double> one(1);
+  cblas_ztrsm(CblasColMajor, CblasLeft, CblasUpper, transposition(op), CblasNonUnit, m, n, &one, R, ldr, X,
+              ldx);
+}
+
 }  // namespace gridlops::cblas

@@ -33,6 +33,26 @@ void zgesdd_(const char* job, const gridlops::cblas::Int* m, const gridlops::cbl
              const gridlops::cblas::Int* ldu, std::complex<double>* Vh, const gridlops::cblas::Int* ldvh,
              std::complex<double>* work, const gridlops::cblas::Int* lwork, double* rwork,
              gridlops::cblas::Int* iwork, gridlops::cblas::Int* info, std::size_t job_length);
+void dpotrf_(const char* uplo, const gridlops::cblas::Int* n, double* A, const gridlops::cblas::Int* lda,
+             gridlops::cblas::Int* info, std::size_t uplo_length);
+void zpotrf_(const char* uplo, const gridlops::cblas::Int* n, std::complex<double>* A,
+             const gridlops::cblas::Int* lda, gridlops::cblas::Int* info, std::size_t uplo_length);
+void dtrcon_(const char* norm, const char* uplo, const char* diag, const gridlops::cblas::Int* n,
+             const double* A, const gridlops::cblas::Int* lda, double* rcond, double* work,
+             gridlops::cblas::Int* iwork, gridlops::cblas::Int* info, std::size_t norm_length,
+             std::size_t uplo_length, std::size_t diag_length);
+void ztrcon_(const char* norm, const char* uplo, const char* diag, const gridlops::cblas::Int* n,
+             const std::complex<double>* A, const gridlops::cblas::Int* lda, double* rcond,
+             std::complex<double>* work, double* rwork, gridlops::cblas::Int* info, std::size_t norm_length,
+             std::size_t uplo_length, std::size_t diag_length);
+void dtpqrt_(const gridlops::cblas::Int* m, const gridlops::cblas::Int* n, const gridlops::cblas::Int* l,
+             const gridlops::cblas::Int* nb, double* A, const gridlops::cblas::Int* lda, double* B,
+             const gridlops::cblas::Int* ldb, double* T, const gridlops::cblas::Int* ldt, double* work,
+             gridlops::cblas::Int* info);
+void ztpqrt_(const gridlops::cblas::Int* m, const gridlops::cblas::Int* n, const gridlops::cblas::Int* l,
+             const gridlops::cblas::Int* nb, std::complex<double>* A, const gridlops::cblas::Int* lda,
+             std::complex<double>* B, const gridlops::cblas::Int* ldb, std::complex<double>* T,
+             const gridlops::cblas::Int* ldt, std::complex<double>* work, gridlops::cblas::Int* info);
 }
 
 namespace gridlops::lapack {
@@ -116,6 +136,58 @@ bool singular_values(MatrixView<S> A, double* s, S* U, S* Vh) {
 template <class S>
 bool singular_values(MatrixView<S> A, double* s) {
   return SingularValueCall<S>(A.rows, A.cols, false).run(A, s, nullptr, nullptr);
+}
+
+/// The upper triangle of G becomes R with RᴴR = G; the lower one is not touched. Returns whether G was
+/// positive definite. If not, its upper triangle is meaningless.
+template <class S>
+bool cholesky(MatrixView<S> G) {
+  const auto n = static_cast<cblas::Int>(G.rows), lda = static_cast<cblas::Int>(std::max<Index>(G.stride, 1));
+  cblas::Int info = 0;
+  if constexpr (is_complex<S>) {
+    zpotrf_("U", &n, G.data, &lda, &info, 1);
+  } else {
+    dpotrf_("U", &n, G.data, &lda, &info, 1);
+  }
+  return info == 0;
+}
+
+/// An estimate of ‖R‖₁‖R⁻¹‖₁ for the upper triangle R of a matrix, infinite if R is singular.
+template <class S>
+double condition_of_upper(MatrixView<const S> R) {
+  const auto n = static_cast<cblas::Int>(R.rows), lda = static_cast<cblas::Int>(std::max<Index>(R.stride, 1));
+  std::vector<S> work(at(is_complex<S> ? 2 * R.rows : 3 * R.rows));
+  cblas::Int info = 0;
+  double reciprocal = 0;
+  if constexpr (is_complex<S>) {
+    std::vector<double> real_work(at(R.rows));
+    ztrcon_("1", "U", "N", &n, R.data, &lda, &reciprocal, work.data(), real_work.data(), &info, 1, 1, 1);
+  } else {
+    std::vector<cblas::Int> int_work(at(R.rows));
+    dtrcon_("1", "U", "N", &n, R.data, &lda, &reciprocal, work.data(), int_work.data(), &info, 1, 1, 1);
+  }
+  return 1 / reciprocal;
+}
+
+/// The columns that append_rows() reflects together, and the elements of memory that it takes.
+constexpr Index reflected_columns(Index n) { return std::clamp<Index>(n, 1, 32); }
+constexpr Index elements_to_append(Index n) { return 2 * reflected_columns(n) * n; }
+
+/// R ← the triangle of the QR factorisation of [R; B], for an upper triangular n × n matrix R, whose lower
+/// triangle is not touched. Overwrites B, which is upper triangular, too, if is_triangle says so.
+template <class S>
+void append_rows(MatrixView<S> R, MatrixView<S> B, bool is_triangle, S* memory) {
+  if (R.cols == 0 || B.rows == 0) return;
+  const auto m = static_cast<cblas::Int>(B.rows), n = static_cast<cblas::Int>(R.cols),
+             l = is_triangle ? n : cblas::Int{0}, nb = static_cast<cblas::Int>(reflected_columns(R.cols)),
+             ldr = static_cast<cblas::Int>(R.stride), ldb = static_cast<cblas::Int>(B.stride);
+  cblas::Int info = 0;
+  S* const work = memory + reflected_columns(R.cols) * R.cols;
+  if constexpr (is_complex<S>) {
+    ztpqrt_(&m, &n, &l, &nb, R.data, &ldr, B.data, &ldb, memory, &nb, work, &info);
+  } else {
+    dtpqrt_(&m, &n, &l, &nb, R.data, &ldr, B.data, &ldb, memory, &nb, work, &info);
+  }
 }
 
 }  // namespace gridlops::lapack

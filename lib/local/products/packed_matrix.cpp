@@ -149,7 +149,7 @@ void PackedMatrix<T>::read_strip(Index strip, MatrixView<T> to, Planes planes) c
     if (planes == Planes::both) {
       get(count, place, room.data());
     } else {
-      const auto rounded = [](HighHalf half) { return static_cast<Real<T>>(joined({half, 0})); };
+      const auto rounded = [](HighHalf half) { return static_cast<Real<T>>(joined(Halves{half, 0})); };
       std::transform(high_plane() + place, high_plane() + place + count, room.data(), rounded);
     }
     order_.unpack(room.data(), to.col_block({col, std::min(order_.depth(), order_.cols() - col)}));

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+
+namespace gridlops {
+
+/// What is known of a factor, the same on all members of the grid.
+struct FactorFacts {
+  bool of_data = false;  ///< of AAᴴ + D²I, since A has fewer rows than columns; else of AᴴA + D²I
+  bool by_qr = false;    ///< by QR of [A; D·I]; else by Cholesky of the matrix above
+  double damp = 0;       ///< D
+  /// What rounding made it necessary to add to D², in the units of ‖A‖²; 0 if nothing.
+  double shift = 0;
+  double condition = 0;  ///< an estimate of ‖R‖₁‖R⁻¹‖₁, about the condition number of [A; D·I]
+  Index rank = 0;  ///< of [A; D·I] but for rounding, where QR showed it to be less than min(m, n); else that
+};
+
+/// A triangular matrix R with RᴴR = AᴴA + D²I where A has at least as many rows as columns, else RᴴR = AAᴴ +
+/// D²I. As an operator it is (RᴴR)⁻¹: from A's domain, or A's range, to itself. Every rank holds all of R, of
+/// min(m, n)² elements of T, and multiplies by R⁻¹ and R⁻ᴴ for its share of the columns, whatever their
+/// layout. It does not refer to A.
+template <Scalar T>
+class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
+ public:
+  const FactorFacts& facts() const { return facts_; }
+
+ protected:
+  Factor(const Space& space, const FactorFacts& facts) : LinearOperator<T>(space, space), facts_(facts) {}
+
+ private:
+  const FactorFacts facts_;
+};
+
+/// Computes a factor (collective over the grid; null on idle ranks).
+///
+/// It is the Cholesky factor of AᴴA + D²I, or of AAᴴ + D²I. The ranks sum AᴴA from the rows of A, if A has at
+/// least as many rows as columns and is a matrix that never moves: made by matrix_mult() with block or
+/// stationary_a, by stream_matrix() or compress(). Each block is read once. Of other operators, and of AAᴴ,
+/// products with min(m, n) unit vectors are taken in both directions. Sums and factor are in double precision
+/// for every T; R is rounded to T.
+///
+/// This squares the condition number κ. Where nεκ² exceeds 0.1, the rows of A are read again, and R comes
+/// from QR of [A; D·I]. If its columns depend on each other but for rounding, singular values of R that are
+/// larger than max(m, n)·ε times the largest take its place, and the operator is the pseudoinverse of AᴴA +
+/// D²I. Where there are no rows to read, a positive definite matrix is made by adding as much to D² as that
+/// takes (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR
+/// factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is then a
+/// preconditioner.
+///
+///   const auto R = factor(*A, damp);
+///   solve(Solver::direct, *A, B, X, {.damp = damp}, {.factor = R.get()});  // for any right-hand sides
+///
+/// Throws UsageError, on all ranks, if A is not in host memory or D is not a number ≥ 0; InputError if A has
+/// elements that are not finite; OutOfMemory if a rank lacks memory. factor_bytes() predicts what it takes,
+/// but for singular values, which take as much as five more of R.
+template <Scalar T>
+GRIDLOPS_EXPORT std::shared_ptr<const Factor<T>> factor(const LinearOperator<T>& A, double damp = 0);
+
+/// The bytes of memory that a factor takes on a rank, at most.
+struct FactorBytes {
+  Index while_made = 0;     ///< beside the scratch memory of A's products
+  Index kept = 0;           ///< R
+  Index while_applied = 0;  ///< scratch memory
+};
+/// Returns those of an m × n matrix on so many ranks, and this number of right-hand sides. Not collective.
+GRIDLOPS_EXPORT FactorBytes factor_bytes(Index rows, Index cols, ScalarType type, Index nrhs, int ranks);
+
+}  // namespace gridlops

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve/factor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/instantiate.hpp"
+#include "base/lone_error.hpp"
+#include "base/message.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "dist/redistribution.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/solve/spectrum.hpp"
+#include "local/products/lapack.hpp"
+#include "ops/operator/library_operator.hpp"
+#include "solve/factor/gram_matrix.hpp"
+#include "solve/factor/qr_of_rows.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// R of a factor, whole on every rank: upper triangular, or dense W = R⁻ᴴ with fewer rows than columns where
+/// the rest of A is 0 but for rounding.
+template <Scalar T>
+struct WholeFactor {
+  Buffer<T> elements{};
+  Index rows = 0;
+  bool is_inverse = false;
+  int power = 0;  ///< A and D were multiplied by 2^power
+};
+
+/// 2^(2·power) (RᴴR)⁻¹, or 2^(2·power) WᴴW.
+template <Scalar T>
+class NormalInverse final : public Factor<T> {
+ public:
+  NormalInverse(const Space& space, const FactorFacts& facts, WholeFactor<T> R)
+      : Factor<T>(space, facts), R_(std::move(R)), scale_(to_scalar<T>(std::ldexp(1.0, R_.power))) {}
+
+ private:
+  bool runs_callers_code() const override { return false; }
+
+  /// All rows of a share of the columns.
+  Layout by_columns(const Partition& columns) const {
+    const ProcessGrid& grid = *this->domain().grid;
+    return {Cut::uncut(this->rows()), Cut::balanced(Axis::all, columns.total(), grid)};
+  }
+  struct Elements {
+    Index columns, between, outgoing, incoming;  // of messages in both directions
+  };
+  Elements elements(const Partition& columns) const {
+    const ProcessGrid& grid = *this->domain().grid;
+    const Layout outer = this->domain().layout(columns), inner = by_columns(columns);
+    const RedistributionSizes in = own_redistribution_sizes(grid, outer, inner),
+                              out = own_redistribution_sizes(grid, inner, outer);
+    const Index mine = inner.col_range(grid, grid.my_row(), grid.my_col()).size;
+    return {this->rows() * mine, R_.is_inverse ? R_.rows * mine : 0, std::max(in.outgoing, out.outgoing),
+            std::max(in.incoming, out.incoming)};
+  }
+  Index do_scratch_bytes(ProductKind, const Partition& columns) const override {
+    const Elements count = elements(columns);
+    Index bytes = 0;
+    for (const Index elements : {count.columns, count.between, count.outgoing, count.incoming})
+      bytes += ScratchStack::bytes_of<T>(elements);
+    return bytes;
+  }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
+    kept.add(this, R_.elements.size() * Index{sizeof(T)});
+  }
+  void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
+    const auto& grid = X.grid();
+    const Partition& columns = X.layout().cols.partition;
+    const Layout layout = by_columns(columns);
+    const Elements count = elements(columns);
+    const ScratchArray<T> memory(*grid, count.columns), between(*grid, count.between),
+        outgoing(*grid, count.outgoing), incoming(*grid, count.incoming);
+    const RedistributionMemory<T> messages{outgoing.data(), incoming.data()};
+    const Range mine = layout.col_range(*grid, grid->my_row(), grid->my_col());
+    DistMatrix<T> Z(grid, layout, MatrixView<T>(memory.data(), this->rows(), mine.size));
+    redistribute<T>(scale_, X, T(0), Z, messages);
+    solve(Z.local(), between.data());
+    redistribute<T>(alpha * scale_, Z, beta, Y, messages);
+  }
+  void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
+    do_apply(alpha, Y, beta, X);
+  }
+  /// Z ← R⁻¹ R⁻ᴴ Z, or Wᴴ W Z.
+  void solve(MatrixView<T> Z, T* between) const {
+    if (Z.empty()) return;
+    const TraceRegion region("solve with a factor");
+    const auto n = static_cast<cblas::Int>(Z.rows), k = static_cast<cblas::Int>(R_.rows),
+               cols = static_cast<cblas::Int>(Z.cols);
+    const T* const R = R_.elements.data();
+    if (R_.is_inverse) {
+      trace_flops(2 * product_flops<T>(R_.rows, Z.rows, Z.cols));
+      cblas::gemm(Op::none, Op::none, k, cols, n, T(1), R, k, Z.data, n, T(0), between, k);
+      return cblas::gemm(Op::adjoint, Op::none, n, cols, k, T(1), R, k, between, k, T(0), Z.data, n);
+    }
+    trace_flops(product_flops<T>(Z.rows, Z.rows, Z.cols));
+    for (const Op op : {Op::adjoint, Op::none}) cblas::solve_upper(op, n, cols, R, n, Z.data, n);
+  }
+
+  const WholeFactor<T> R_;
+  const T scale_;  // 2^power
+};
+
+/// The largest of what the ranks have.
+double largest_of(Communicator& comm, double mine) {
+  std::vector<double> found{mine};
+  FailureScope().reduce(comm, found, ReductionOrder::any, ReduceOp::max);
+  return found[0];
+}
+
+template <Scalar S>
+double condition_of(Communicator& comm, MatrixView<S> R) {
+  return largest_of(comm, lapack::condition_of_upper(MatrixView<const S>(R)));
+}
+
+/// The Cholesky factor of G + D²I.
+template <Scalar S>
+class CholeskyFactor {
+ public:
+  CholeskyFactor(Communicator& comm, MatrixView<S> G, double damp) : comm_(comm), G_(G) {
+    for (Index j = 0; j < G.cols; ++j) diagonal_.push_back(std::real(G(j, j)) + damp * damp);
+    for (Index j = 0; j < G.cols; ++j)
+      for (Index i = 0; i < j; ++i) G(j, i) = conjugate(G(i, j));
+  }
+
+  /// Σ of the diagonal.
+  double trace() const {
+    double sum = 0;
+    for (const double element : diagonal_) sum += element;
+    return sum;
+  }
+  /// R takes the place of the upper triangle, if G + (D² + shift) I is positive definite (collective over
+  /// the ranks, which agree about it).
+  bool compute(double shift) {
+    const TraceRegion region("Cholesky");
+    for (Index j = 0; j < G_.cols; ++j) {
+      for (Index i = 0; i < j; ++i) G_(i, j) = conjugate(G_(j, i));
+      G_(j, j) = diagonal_[at(j)] + shift;
+    }
+    return largest_of(comm_, lapack::cholesky(G_) ? 0 : 1) == 0;
+  }
+  /// The same with the least shift that is tried and is enough, which it returns. epsilon: of the sums in G.
+  double compute_shifted(double epsilon) {
+    constexpr int most_tries = 30;
+    double shift = trace() > 0 ? 11 * epsilon * trace() : 1;
+    for (int tries = 0; tries < most_tries && !compute(shift); ++tries) shift *= 10;
+    return shift;
+  }
+
+ private:
+  Communicator& comm_;
+  const MatrixView<S> G_;
+  std::vector<double> diagonal_;
+};
+
+/// W of a triangle R, from the singular values that are larger than rounding, whose number is its rows
+/// (collective over the ranks). Overwrites R.
+template <Scalar S>
+WholeFactor<S> truncated_inverse(Communicator& comm, const std::shared_ptr<Backend>& backend, MatrixView<S> R,
+                                 double smallest) {
+  const TraceRegion region("singular values");
+  const Index n = R.cols;
+  Buffer<S> U, Vh;
+  std::vector<double> values;
+  attempt(comm, [&] {
+    U = Buffer<S>(backend, n * n);
+    Vh = Buffer<S>(backend, n * n);
+    values.resize(at(n));
+    for (Index j = 0; j < n; ++j) std::fill(R.column(j) + j + 1, R.column(j) + n, S(0));
+    require_here<InputError>(lapack::singular_values(R, values.data(), U.data(), Vh.data()),
+                             "the singular values of A's triangle of ", n, " columns did not converge");
+  });
+  Index rank = std::count_if(values.begin(), values.end(),
+                             [&](double value) { return value > smallest * values.front(); });
+  rank = n - static_cast<Index>(largest_of(comm, static_cast<double>(n - rank)));
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < rank; ++i) U.data()[i + j * rank] = Vh.data()[i + j * n] / values[at(i)];
+  return {std::move(U), rank, true};
+}
+
+template <Scalar T>
+void require_factor(const LinearOperator<T>& A, double damp) {
+  require<UsageError>(std::isfinite(damp) && damp >= 0, "a factor with the damping ", damp,
+                      " is impossible; it must be a number that is not negative");
+  require<UsageError>(A.domain().grid->backend() == nullptr ||
+                          A.domain().grid->backend()->memory_space() == MemorySpace::host,
+                      "a factor of an operator of ", A.rows(), " x ", A.cols(),
+                      " on GPUs is impossible; make the operator on a grid in host memory");
+}
+
+/// Computes a factor, in the precision of sums.
+template <Scalar T>
+class FactorMaker {
+  using Wide = Accumulator<T>;
+
+ public:
+  /// Not collective. Throws OutOfMemory on this rank alone.
+  explicit FactorMaker(const LinearOperator<T>& A, double damp)
+      : A_(A),
+        grid_(*A.domain().grid),
+        n_(std::min(A.rows(), A.cols())),
+        R_{Buffer<Wide>(grid_.backend(), n_ * n_), n_},
+        facts_{.of_data = A.rows() < A.cols(), .damp = damp, .rank = n_} {}
+
+  /// Collective over the grid.
+  void make() {
+    std::optional<CholeskyFactor<Wide>> cholesky(sum_of_products());
+    if (!has_range(cholesky->trace())) {
+      choose_power();
+      cholesky.emplace(sum_of_products());
+    }
+    require<InputError>(std::isfinite(cholesky->trace()),
+                        "A has no factor, since it has elements that are not finite");
+    const bool is_definite = cholesky->compute(0);
+    if (is_definite) facts_.condition = condition_of(grid_.comm(), view());
+    if (is_definite && is_accurate()) return;
+    const auto* const rows = facts_.of_data ? nullptr : dynamic_cast<const MatrixInBlocks<T>*>(&A_);
+    if (rows != nullptr) return factor_rows(*rows);
+    if (is_definite) return;
+    facts_.shift = std::ldexp(cholesky->compute_shifted(epsilon_), -2 * R_.power);
+    facts_.condition = condition_of(grid_.comm(), view());
+  }
+  const FactorFacts& facts() const { return facts_; }
+  WholeFactor<Wide>& factor() { return R_; }
+
+ private:
+  MatrixView<Wide> view() { return R_.elements.matrix(n_, n_); }
+  double damp() const { return std::ldexp(facts_.damp, R_.power); }
+  /// Whether squares of norms, and what Cholesky makes of them, are in the range of doubles.
+  bool has_range(double trace) const { return n_ == 0 || (trace > 1e-200 && trace < 1e200); }
+  /// Whether corrections by this Cholesky factor contract the error: by nεκ² or so.
+  bool is_accurate() const {
+    return static_cast<double>(n_) * epsilon_ * facts_.condition * facts_.condition <= 0.1;
+  }
+
+  CholeskyFactor<Wide> sum_of_products() {
+    epsilon_ = gram_matrix(A_, facts_.of_data ? GramSide::data : GramSide::models, R_.power, view());
+    return {grid_.comm(), view(), damp()};
+  }
+  void choose_power() {
+    const double norm = std::hypot(estimate_norm(A_), facts_.damp);
+    require<InputError>(std::isfinite(norm), "A has no factor, since it has elements that are not finite");
+    if (norm > 0) R_.power = -std::ilogb(norm);
+  }
+  void factor_rows(const MatrixInBlocks<T>& rows) {
+    qr_of_rows(rows, grid_, R_.power, facts_.damp, view());
+    facts_.by_qr = true;
+    facts_.condition = condition_of(grid_.comm(), view());
+    const double rounding =
+        static_cast<double>(std::max(A_.rows(), A_.cols())) * std::numeric_limits<double>::epsilon();
+    if (facts_.condition * rounding < 1) return;
+    const int power = R_.power;
+    R_ = truncated_inverse(grid_.comm(), grid_.backend(), view(), rounding);
+    R_.power = power;
+    facts_.rank = R_.rows;
+  }
+
+  const LinearOperator<T>& A_;
+  const ProcessGrid& grid_;
+  const Index n_;
+  WholeFactor<Wide> R_;
+  FactorFacts facts_;
+  double epsilon_ = 0;  // of the sums
+};
+
+template <Scalar T>
+WholeFactor<T> narrowed(Communicator& comm, const std::shared_ptr<Backend>& backend,
+                        WholeFactor<Accumulator<T>>& wide) {
+  if constexpr (std::is_same_v<T, Accumulator<T>>) {
+    return std::move(wide);
+  } else {
+    const Index count = wide.elements.size();
+    Buffer<T> elements = attempt(comm, [&] { return Buffer<T>(backend, count); });
+    std::transform(wide.elements.data(), wide.elements.data() + count, elements.data(),
+                   [](Accumulator<T> element) { return T(element); });
+    return {std::move(elements), wide.rows, wide.is_inverse, wide.power};
+  }
+}
+
+}  // namespace
+
+template <Scalar T>
+std::shared_ptr<const Factor<T>> factor(const LinearOperator<T>& A, double damp) {
+  const auto& grid = A.domain().grid;
+  std::optional<FactorMaker<T>> maker;
+  agree(grid, "factor", [&](Agreement& agreement) {
+    describe_operator(agreement, A);
+    agreement.on("the damping", damp);
+    require_factor(A, damp);
+    if (grid->is_member()) maker.emplace(A, damp);
+  });
+  if (!grid->is_member()) return nullptr;
+  const TraceRegion region("factor");
+  maker->make();
+  const FactorFacts facts = maker->facts();
+  return std::make_shared<NormalInverse<T>>(facts.of_data ? A.range() : A.domain(), facts,
+                                            narrowed<T>(grid->comm(), grid->backend(), maker->factor()));
+}
+
+FactorBytes factor_bytes(Index rows, Index cols, ScalarType type, Index nrhs, int ranks) {
+  const Index n = std::min(rows, cols);
+  const bool is_wide = type == ScalarType::f64 || type == ScalarType::c128;
+  const Index kept = n * n * size_of(type), sum = is_wide ? kept : 2 * kept;
+  const Index of_columns = n * balanced_part(nrhs, ranks, 0).size * size_of(type);
+  const Index beside = std::max({is_wide ? 0 : kept, gram_matrix_bytes(rows, cols, type, ranks),
+                                 rows >= cols ? qr_of_rows_bytes(cols, type, ranks) : 0});
+  return {sum + beside, kept, 3 * of_columns};
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template class Factor<T>;     \
+  template std::shared_ptr<const Factor<T>> factor(const LinearOperator<T>&, double);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
+
+}  // namespace gridlops

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/factor/gram_matrix.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/dist/redistribute.hpp"
+#include "local/products/cblas.hpp"
+#include "ops/matrix/whole_rows.hpp"
+#include "solve/factor/converted_rows.hpp"
+#include "solve/factor/triangles.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// The most columns that products with unit vectors have.
+constexpr Index most_unit_vectors = 64;
+/// G + 2^(2·power) rowsᴴ rows, for some rows of A after others.
+template <Scalar T>
+class GramSum {
+  using Wide = Accumulator<T>;
+
+ public:
+  GramSum(MatrixView<Wide> G, int power) : G_(G), rows_(G.cols, power) {}
+
+  void allocate(const std::shared_ptr<Backend>& backend) {
+    if (rows_.changes_elements()) rows_.allocate(backend);
+  }
+  void add(MatrixView<const T> rows) {
+    const TraceRegion region("Gram matrix");
+    if constexpr (std::is_same_v<T, Wide>)
+      if (!rows_.changes_elements()) return add_product(rows);
+    rows_.for_each(rows, [&](MatrixView<const Wide> wide) { add_product(wide); });
+  }
+
+ private:
+  void add_product(MatrixView<const Wide> rows) {
+    const auto size = [](Index n) { return static_cast<cblas::Int>(n); };
+    trace_flops(product_flops<T>(rows.cols, rows.rows, rows.cols) / 2);
+    cblas::add_gram(size(rows.cols), size(rows.rows), rows.data, size(std::max<Index>(rows.stride, 1)),
+                    G_.data, size(G_.stride));
+  }
+
+  const MatrixView<Wide> G_;
+  ConvertedRows<T> rows_;
+};
+
+/// Sums the upper triangles over the ranks.
+template <Scalar S>
+void sum_triangles(Communicator& comm, MatrixView<S> G) {
+  if (comm.size() == 1) return;
+  const TraceRegion region("sum of Gram matrices");
+  pack_triangle(G);
+  comm.all_reduce({G.data, size_of_triangle(G.cols)}, ReduceOp::sum);
+  unpack_triangle(G);
+}
+
+template <Scalar T>
+void gram_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power,
+                  MatrixView<Accumulator<T>> G) {
+  std::fill_n(G.data, G.size(), Accumulator<T>(0));
+  FailureScope failures;
+  GramSum<T> sum(G, power);
+  visit_whole_rows<T>(
+      A, grid, failures, [&](Range, MatrixView<const T> rows) { sum.add(rows); },
+      [&] { sum.allocate(grid.backend()); });
+  failures.settle(grid.comm());
+  sum_triangles(grid.comm(), G);
+}
+
+/// Column j is AᴴA eⱼ or AAᴴ eⱼ.
+template <Scalar T>
+void gram_of_products(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G) {
+  const bool of_models = side == GramSide::models;
+  const Space& space = of_models ? A.domain() : A.range();
+  const Space& other = of_models ? A.range() : A.domain();
+  const T scale = to_scalar<T>(std::ldexp(1.0, power));
+  for (Index first = 0; first < G.cols; first += most_unit_vectors) {
+    const Index count = std::min(most_unit_vectors, G.cols - first);
+    DistMatrix<T> E = allocate_matrix<T>(space.grid, space.layout(count)),
+                  Y = allocate_matrix<T>(space.grid, other.layout(count)),
+                  whole = allocate_matrix<T>(space.grid, replicated(G.rows, count));
+    E.fill([=](Index i, Index j) { return i == first + j ? T(1) : T(0); });
+    if (of_models) {
+      A.apply(scale, E, T(0), Y);
+      A.apply_adjoint(scale, Y, T(0), E);
+    } else {
+      A.apply_adjoint(scale, E, T(0), Y);
+      A.apply(scale, Y, T(0), E);
+    }
+    redistribute<T>(E, whole);
+    for (Index j = 0; j < count; ++j)
+      std::copy_n(whole.local().column(j), first + j + 1, G.column(first + j));
+  }
+}
+
+}  // namespace
+
+template <Scalar T>
+double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G) {
+  const auto* const matrix = dynamic_cast<const MatrixInBlocks<T>*>(&A);
+  if (matrix != nullptr && side == GramSide::models) {
+    gram_of_rows(*matrix, *A.domain().grid, power, G);
+    return std::numeric_limits<double>::epsilon();
+  }
+  gram_of_products(A, side, power, G);
+  return static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+}
+
+Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks) {
+  const bool by_rows = rows >= cols;
+  const Index n = std::min(rows, cols), wide = type == ScalarType::f32 || type == ScalarType::f64 ? 8 : 16;
+  if (by_rows) {
+    const Index converted = size_of(type) == wide ? 0 : ConvertedRows<double>::most * n * wide;
+    return exchanged_rows_bytes(n, size_of(type), ranks) + converted;
+  }
+  // E, Y, the whole columns, and the message in which they come.
+  return most_unit_vectors * (3 * n + cols) * size_of(type);
+}
+
+#define GRIDLOPS_INSTANTIATE(T) \
+  template double gram_matrix(const LinearOperator<T>&, GramSide, int, MatrixView<Accumulator<T>>);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
+
+}  // namespace gridlops

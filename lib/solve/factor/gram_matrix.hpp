@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "gridlops/ops/linear_operator.hpp"
+
+namespace gridlops {
+
+/// Which product of A with itself: AᴴA, a matrix of models, or AAᴴ, a matrix of data.
+enum class GramSide { models, data };
+
+/// G ← 2^(2·power) AᴴA or AAᴴ, its upper triangle, whole on every rank and the same on all of them
+/// (collective over the grid). G has no gaps. Returns the ε of the sums in it.
+template <Scalar T>
+double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G);
+
+/// The bytes that gram_matrix() takes on one of so many ranks, at most, beside G and the scratch memory of
+/// products.
+Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks);
+
+}  // namespace gridlops

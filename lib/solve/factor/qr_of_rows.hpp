@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "ops/matrix/local_block.hpp"
+
+namespace gridlops {
+
+/// R ← the upper triangle of the QR factorisation of 2^power · [A; D·I], for an A with at least as many rows
+/// as columns, whole on every rank and the same on all of them (collective over the grid). R has no gaps.
+/// Each rank reflects the rows that it gets, and the triangles are joined along a tree of ranks (TSQR:
+/// Demmel, Grigori, Hoemmen, Langou: Communication-optimal parallel and sequential QR and LU factorizations,
+/// SIAM J. Sci. Comput. 34, 2012).
+template <Scalar T>
+void qr_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power, double damp,
+                MatrixView<Accumulator<T>> R);
+
+/// The bytes that qr_of_rows() takes on one of so many ranks, at most, beside R.
+Index qr_of_rows_bytes(Index cols, ScalarType type, int ranks);
+
+}  // namespace gridlops

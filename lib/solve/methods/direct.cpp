@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "gridlops/solve/factor.hpp"
+#include "solve/methods/gradient_method.hpp"
+#include "solve/methods/method_of.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Solves with a factor of AᴴA + D²I, and corrects what rounding left by conjugate gradients that the factor
+/// preconditions, M = (AᴴA + D²I)⁻¹ (Björck: Numerical methods for least squares problems, 1996, §7.4):
+///
+///   z = M s    γ = sᴴz    p = z + (γ/γ₋) p    α = γ/(‖A p‖² + D²‖p‖²)
+///   x += α p    r −= α A p    s = Aᴴ r − D² x
+///
+/// In the first iteration p = M Aᴴb is the solution but for rounding, and α = 1 but for rounding, too. It is
+/// then taken to be 1, so that r = b − A p is the residual of x = p by its definition, and so is s: a column
+/// that is solved by then needs no more products.
+///
+/// If A has fewer rows than columns, x = Aᴴ y with (AAᴴ + D²I) y = b, and the factor is that of AAᴴ + D²I:
+/// u = r − D² y takes the place of s in z and γ, and Aᴴ p that of p in x. Without damping, x − x₀ is then the
+/// shortest correction of a guess x₀; with damping a guess means nothing.
+template <Scalar T>
+class Direct final : public GradientMethod<T> {
+ public:
+  explicit Direct(const SolverCall<T>& call)
+      : GradientMethod<T>(call.A, traits_of(call.solver)),
+        of_data_(call.A.rows() < call.A.cols()),
+        damp_(call.options.damp.one_or(0)),
+        factor_(call.operands.factor) {
+    if (factor_ == nullptr) return;
+    const FactorFacts& facts = factor_->facts();
+    require<UsageError>(facts.damp == damp_, "direct: the factor has the damping ", facts.damp,
+                        ", but the problem has ", damp_);
+    require<ShapeError>(factor_->domain() == space() && facts.of_data == of_data_,
+                        "direct: the factor belongs to another operator than this one of ", call.A.rows(),
+                        " x ", call.A.cols());
+  }
+
+  void complete(SolveOptions& options) override {
+    if (factor_ == nullptr) {
+      own_factor_ = factor<T>(this->op(), damp_);
+      factor_ = own_factor_.get();
+    }
+    // A small gradient says little of x where QR was necessary: then as small as rounding allows.
+    if (factor_->facts().by_qr && !options.tolerance) options.tolerance = 0;
+  }
+
+  void describe(MethodState<T>& state) override {
+    state.solution(x);
+    state.vector("r", r, A.range());
+    state.vector("s", s, A.domain());
+    state.vector("p", p, space());
+    if (of_data_) state.vector("y", y, A.range());
+    state.scratch(q, A.range());
+    state.scratch(z, space());
+    if (of_data_) state.scratch(Ahp, A.domain());
+    state.scalars(gamma);
+    state.scalars(by_definition_);
+    for (ColumnScalars* const norm2 : {&rr_, &ss_, &xx_}) state.scalars(*norm2);
+  }
+
+  void start(ColumnRun<T>& run) override {
+    const bool from_zero = run.begins_from_data();
+    if (of_data_) {
+      if (!from_zero && damp_ > 0) x.set_zero();
+      y.set_zero();
+    }
+    this->begin(run);
+    restart(run);
+    starts_from_zero_ = from_zero;
+  }
+
+  void iterate(ColumnRun<T>& run) override {
+    const ColumnFactors D2 = run.squared_damping();
+    const ColumnScalars old = gamma;
+    gamma = precondition(run);
+    if (run.ends()) return;
+    update(xpby(z, ratio(gamma, old), p));  // p = z + (γ/γ₋) p
+    if (of_data_) A.apply_adjoint(1, p, 0, Ahp);
+    const DistMatrix<T>& w = of_data_ ? Ahp : p;
+    A.apply(1, w, 0, q);
+    const auto [qq, ww, pp] = run.sum(norm2(q), norm2(w), norm2(p));
+    run.raise_operator_norms(sqrt(ratio(qq, ww)));  // ‖A‖ ≥ ‖A w‖/‖w‖
+    ColumnScalars alpha = run.steps(gamma, (of_data_ ? ww : qq) + D2 * pp);
+    note_whole_steps(run, alpha);
+    update(axpy(alpha, w, x), axpy(-alpha, q, r));  // x += α w, r −= α A w
+    if (of_data_) y += alpha * p;
+    A.apply_adjoint(1, r, 0, s);
+    s -= D2 * x;  // s = Aᴴ r − D² x
+    const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
+    keep(rr, ss, xx);
+    run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
+  }
+
+  TrueNorms true_norms(ColumnRun<T>& run) override {
+    const auto [xx] = run.sum(norm2(x));
+    bool are_known = true;
+    for (Index k = 0; k < xx.size(); ++k) are_known = are_known && by_definition_[k] == 1 && xx[k] == xx_[k];
+    if (!are_known) return GradientMethod<T>::true_norms(run);
+    return {.residual = sqrt(rr_), .normal = sqrt(ss_), .tested = sqrt(ss_), .x = sqrt(xx_)};
+  }
+
+  void restart(ColumnRun<T>& run) override {
+    const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
+    keep(rr, ss, xx);
+    gamma = ColumnScalars(xx.size());
+    by_definition_ = ColumnScalars(xx.size(), 1);
+    starts_from_zero_ = false;
+    p.set_zero();
+  }
+
+  ColumnScalars residual_gap(ColumnRun<T>& run) override { return this->gap_of_residual(run, q); }
+
+ private:
+  using GradientMethod<T>::A, GradientMethod<T>::x, GradientMethod<T>::r, GradientMethod<T>::s,
+      GradientMethod<T>::gamma;
+
+  /// That of the factor.
+  const Space& space() const { return of_data_ ? A.range() : A.domain(); }
+
+  /// z = M s, or M u. Returns sᴴz, or uᴴz.
+  ColumnScalars precondition(ColumnRun<T>& run) {
+    const T scale = to_scalar<T>(std::ldexp(1.0, -2 * run.operator_power()));
+    if (!of_data_) {
+      factor_->apply(scale, s, T(0), z);
+      return run.sum(dot(s, z))[0];
+    }
+    copy(r, q);
+    q -= run.squared_damping() * y;
+    factor_->apply(scale, q, T(0), z);
+    return run.sum(dot(q, z))[0];
+  }
+
+  /// Notes which columns have r and s by their definitions after this step: those that take all of their
+  /// first direction, from x = 0.
+  void note_whole_steps(ColumnRun<T>& run, ColumnScalars& alpha) {
+    const double half_the_digits = std::sqrt(static_cast<double>(std::numeric_limits<Real<T>>::epsilon()));
+    for (Index k = 0; k < alpha.size(); ++k) {
+      if (alpha[k] == 0) continue;  // the column ends here, unchanged
+      const bool is_whole =
+          starts_from_zero_ && run.column(k).iterations == 0 && std::abs(alpha[k] - 1) <= half_the_digits;
+      if (is_whole) alpha[k] = 1;
+      by_definition_[k] = is_whole ? 1 : 0;
+    }
+  }
+  void keep(const ColumnScalars& rr, const ColumnScalars& ss, const ColumnScalars& xx) {
+    rr_ = rr;
+    ss_ = ss;
+    xx_ = xx;
+  }
+
+  const bool of_data_;
+  const double damp_;
+  const Factor<T>* factor_;
+  std::shared_ptr<const Factor<T>> own_factor_;
+  DistMatrix<T> p, q, z, y, Ahp;
+  bool starts_from_zero_ = false;
+  ColumnScalars by_definition_;  // 1 where the norms below are those of b − Ax and of its gradient, else 0
+  ColumnScalars rr_, ss_, xx_;   // ‖r‖², ‖s‖², ‖x‖²
+};
+
+}  // namespace
+
+template <>
+struct MethodOf<Solver::direct> {
+  template <Scalar T>
+  using Type = Direct<T>;
+};
+
+#define GRIDLOPS_INSTANTIATE(T) template MethodPtr<T> make_method_of<Solver::direct>(const SolverCall<T>&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
+
+}  // namespace gridlops

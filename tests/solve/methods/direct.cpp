@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Least squares by a factor.
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "gridlops/base/error.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/solve/factor.hpp"
+#include "gridlops/streamed/streamed_matrix.hpp"
+#include "streamed/scratch_disk.hpp"
+#include "support/lapack.hpp"
+#include "support/solution_checks.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+/// The solution for b, of the system with these known singular values: the shortest if D is 0.
+template <Scalar T>
+std::vector<T> exact_solution(const KnownSpectrum<T>& A, const std::vector<double>& values,
+                              const Element<T>& b, Index column, double damp) {
+  std::vector<Accumulator<T>> x(static_cast<std::size_t>(A.cols()), 0);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (values[k] == 0) continue;
+    Accumulator<T> along = 0;
+    const auto number = static_cast<Index>(k);
+    for (Index i = 0; i < A.rows(); ++i)
+      along += Accumulator<T>(conjugate(A.left(i, number))) * Accumulator<T>(b(i, column));
+    along *= values[k] / (values[k] * values[k] + damp * damp);
+    for (Index i = 0; i < A.cols(); ++i)
+      x[static_cast<std::size_t>(i)] += along * Accumulator<T>(A.right(i, number));
+  }
+  return {x.begin(), x.end()};
+}
+
+template <Scalar T>
+constexpr bool is_double = std::is_same_v<Real<T>, double>;
+
+constexpr std::pair<Index, Index> shapes[] = {{45, 23}, {23, 45}, {17, 17}, {3, 2}, {2, 5}, {1, 1}};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE(
+    "The direct solver finds the solution in one iteration, on all grids and by all algorithms", "", float,
+    double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const auto& [m, n] : shapes) {
+        const std::vector<double> values = geometric(std::min(m, n), 30);
+        const KnownSpectrum<T> matrix(m, n, values);
+        const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
+        for (const double damp : {0.0, 0.3}) {
+          CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n, damp);
+          SolveOptions options;
+          options.damp = damp;
+          const Solution<T> solution = solve<T>(direct, *A, 5, b, options);
+          if (!grid->is_member()) continue;
+          check_report(WholeSystem<T>(direct, m, n, Element<T>(matrix), b, options), solution, grid->comm());
+          CHECK(solution.report.solver == "direct");
+          for (Index j = 0; j < 5; ++j) {
+            CHECK(is_solved(solution.verdict(j).reason));
+            // In single precision a factor leaves more to correct.
+            CHECK(solution.verdict(j).iterations <= (is_double<T> ? 1 : 2));
+            CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, damp)) <=
+                  (is_double<T> ? 1e-11 : 1e-3));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A column that its factor solves takes three products", "", double, std::complex<float>) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(45, 23, geometric(23, 30)));
+    const auto R = factor(*A);
+    if (!grid->is_member()) {
+      CHECK(R == nullptr);
+      continue;
+    }
+    CHECK(A->activity().forward_columns == 0);  // it was made from rows
+    DistMatrix<T> B(grid, A->range().layout(7)), X(grid, A->domain().layout(7));
+    B.fill(random_elements<T>(4));
+    for (Index time = 1; time <= 2; ++time) {
+      const SolveReport report = solve(Solver::direct, *A, B, X, {}, {.factor = R.get()});
+      CHECK(report.columns[6].reason == StopReason::converged);
+      CHECK(A->activity().forward_columns == 7 * time);
+      CHECK(A->activity().adjoint_columns == 2 * 7 * time);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A guess changes what the direct solver finds only in the kernel of A", "", double,
+                   std::complex<double>) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4), guess = random_elements<T>(9);
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{45, 23}, {23, 45}}) {
+      const std::vector<double> values = geometric(23, 30);
+      const KnownSpectrum<T> matrix(m, n, values);
+      const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+      for (const double damp : {0.0, 0.3}) {
+        CAPTURE(grid->rows(), grid->cols(), m, n, damp);
+        SolveOptions options;
+        options.damp = damp;
+        const Solution<T> solution = solve<T>(direct, *A, 3, b, options, guess);
+        if (!grid->is_member()) continue;
+        for (Index j = 0; j < 3; ++j) {
+          CHECK(is_solved(solution.verdict(j).reason));
+          std::vector<T> expected = exact_solution(matrix, values, b, j, damp);
+          // Without damping, the part of the guess that is in the kernel stays.
+          for (Index k = m; damp == 0 && k < n; ++k) {
+            T along = 0;
+            for (Index i = 0; i < n; ++i) along += conjugate(matrix.right(i, k)) * guess(i, j);
+            for (Index i = 0; i < n; ++i) expected[static_cast<std::size_t>(i)] += along * matrix.right(i, k);
+          }
+          CHECK(relative_difference(solution.column(j), expected) <= 1e-10);
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A factor is the inverse of the normal matrix, whichever way the matrix is stored", "",
+                   float, double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const std::vector<double> values = geometric(70, 10);
+  const KnownSpectrum<T> matrix(150, 70, values);
+  for (const auto& grid : compact_grids()) {
+    const auto on = [&](Algorithm algorithm) {
+      DistMatrix<T> A(grid, matrix_layout(algorithm, *grid, matrix.rows(), matrix.cols()));
+      A.fill(Element<T>(matrix));
+      return A;
+    };
+    std::vector<OperatorPtr<T>> stored;
+    for (const Algorithm algorithm : all_algorithms) stored.push_back(matrix_mult(algorithm, on(algorithm)));
+    for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a})
+      for (const Storage storage : {Storage::packed, Storage::planes})
+        if (storage == Storage::packed || is_double<T>)
+          stored.push_back(matrix_mult(algorithm, on(algorithm), {.storage = storage}));
+    stored.push_back(stream_matrix(on(Algorithm::stationary_a), {.scratch = disk}));
+    stored.push_back(
+        compress(on(Algorithm::stationary_a), {.tolerance = is_double<T> ? 1e-12 : 1e-6, .tile = 20}));
+    for (const double damp : {0.0, 0.2}) {
+      for (std::size_t k = 0; k < stored.size(); ++k) {
+        CAPTURE(grid->rows(), grid->cols(), k, damp);
+        const LinearOperator<T>& A = *stored[k];
+        const auto M = factor(A, damp);
+        if (!grid->is_member()) continue;
+        CHECK(M->facts().shift == 0);
+        CHECK(M->facts().condition >= 1);
+        CHECK_FALSE(M->facts().of_data);
+        DistMatrix<T> X(grid, A.domain().layout(5)), Y(grid, A.domain().layout(5)),
+            Z(grid, A.range().layout(5));
+        X.fill(random_elements<T>(3));
+        Y.fill(random_elements<T>(5));
+        const std::vector<T> before = everywhere(Y);
+        A.apply(T(1), X, T(0), Z);
+        DistMatrix<T> N(grid, A.domain().layout(5));
+        A.apply_adjoint(T(1), Z, T(0), N);
+        N += damp * damp * X;
+        M->apply(T(2), N, T(3), Y);  // 2 X + 3 Y
+        std::vector<T> expected = everywhere(X);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = T(2) * expected[i] + T(3) * before[i];
+        CHECK(relative_difference(everywhere(Y), expected) <= (is_double<T> ? 1e-9 : 1e-3));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("The direct solver finds the shortest solution where A has a kernel in all directions", "",
+                   double, std::complex<double>) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4);
+  std::vector<double> values = geometric(20, 30);
+  values.resize(23, 0);
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a}) {
+      for (const auto& [m, n] : {std::pair<Index, Index>{45, 23}, {23, 45}}) {
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n);
+        const KnownSpectrum<T> matrix(m, n, values);
+        const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
+        const auto R = factor(*A);
+        const Solution<T> solution = solve<T>(direct, *A, 3, b);
+        if (!grid->is_member()) continue;
+        CHECK(R->facts().by_qr == (m > n));
+        CHECK(R->facts().rank == (m > n ? 20 : 23));
+        CHECK((R->facts().shift > 0) == (m < n));
+        CHECK(R->facts().shift < 1e-10);
+        for (Index j = 0; j < 3; ++j) {
+          CHECK(is_solved(solution.verdict(j).reason));
+          CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, 0)) <=
+                (m > n ? 1e-11 : 1e-6));
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("An ill-conditioned matrix has a factor by QR, and a solution as accurate as LAPACK's", "",
+                   float, double, std::complex<double>) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a}) {
+      for (const double condition : {1e8, 1e10, 1e12}) {
+        if (!is_double<T> && condition > 1e8) continue;
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), condition);
+        const std::vector<double> values = geometric(23, condition);
+        const KnownSpectrum<T> matrix(45, 23, values);
+        const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
+        const auto R = factor(*A);
+        const Solution<T> solution = solve<T>(direct, *A, 3, b);
+        if (!grid->is_member()) continue;
+        CHECK(R->facts().by_qr);
+        CHECK(R->facts().shift == 0);
+        for (Index j = 0; j < 3; ++j) {
+          CHECK(is_solved(solution.verdict(j).reason));
+          CHECK(solution.verdict(j).iterations <= 10);
+          if (!is_double<T>) continue;  // A itself is rounded
+          const std::vector<T> exact = exact_solution(matrix, values, b, j, 0.0);
+          const double of_lapack =
+              relative_difference(lapack_solution<T>(45, 23, Element<T>(matrix), b, j, 0), exact);
+          CHECK(relative_difference(solution.column(j), exact) <= 20 * of_lapack + 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Iterations go on where no rows are to be had, and one does not suffice", "", double,
+                   std::complex<double>) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    for (const double condition : {1e6, 1e8, 1e11}) {
+      CAPTURE(grid->rows(), grid->cols(), condition);
+      const KnownSpectrum<T> matrix(45, 23, geometric(23, condition));
+      const OperatorPtr<T> A = dense_operator(grid, Algorithm::summa, matrix);
+      SolveOptions options;
+      options.tolerance = 1e-12;
+      const Solution<T> solution = solve<T>(direct, *A, 3, b, options);
+      if (!grid->is_member()) continue;
+      check_report(WholeSystem<T>(direct, 45, 23, Element<T>(matrix), b, options), solution, grid->comm());
+      for (Index j = 0; j < 3; ++j) {
+        CHECK(is_solved(solution.verdict(j).reason));
+        CHECK(solution.verdict(j).iterations <= 60);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A factor may be of a matrix as large or small as its type allows", "", float, double,
+                   std::complex<double>) {
+  using T = TestType;
+  const double far = is_double<T> ? 0x1p500 : 0x1p60;
+  const std::vector<double> values = geometric(23, 30);
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    for (const double scale : {far, 1 / far}) {
+      for (const auto& [m, n] : {std::pair<Index, Index>{45, 23}, {23, 45}}) {
+        CAPTURE(grid->rows(), grid->cols(), scale, m, n);
+        const KnownSpectrum<T> matrix(m, n, values);
+        const auto scaled = [&](Index i, Index j) { return T(static_cast<Real<T>>(scale)) * matrix(i, j); };
+        const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, scaled);
+        SolveOptions options;
+        options.damp = 0.25 * scale;
+        const Solution<T> solution = solve<T>(direct, *A, 2, b, options);
+        if (!grid->is_member()) continue;
+        std::vector<T> x = solution.column(1);
+        for (T& element : x) element *= T(static_cast<Real<T>>(scale));
+        CHECK(solution.verdict(1).reason == StopReason::converged);
+        CHECK(relative_difference(x, exact_solution(matrix, values, b, 1, 0.25)) <=
+              (is_double<T> ? 1e-11 : 1e-3));
+      }
+    }
+  }
+}
+
+TEST_CASE("Matrices without rows, columns or right-hand sides have solutions by a factor, too") {
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const auto& [m, n, r] : {std::array<Index, 3>{0, 3, 2}, {3, 0, 2}, {0, 0, 2}, {5, 3, 0}}) {
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n, r);
+        const OperatorPtr<double> A =
+            dense_operator<double>(grid, algorithm, m, n, random_elements<double>(1));
+        const Solution<double> solution = solve<double>(direct, *A, r, random_elements<double>(4));
+        if (!grid->is_member()) continue;
+        for (Index j = 0; j < r; ++j) CHECK(solution.verdict(j).reason == StopReason::converged);
+        for (const double x : solution.X) CHECK(x == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("What cannot have a factor, or does not fit one, is refused on all ranks") {
+  for (const auto& grid : compact_grids()) {
+    const auto with = [&](double special) {
+      return dense_operator<double>(grid, Algorithm::stationary_a, 9, 5, [=](Index i, Index j) {
+        return i == 7 && j == 2 ? special : 1.0 + static_cast<double>(i * j);
+      });
+    };
+    const OperatorPtr<double> A = with(3);
+    const auto message_from = [&]<class Error>(auto&& call) {
+      return grid->is_member() ? message_of<Error>(call) : std::string();
+    };
+    for (const double special : {HUGE_VAL, std::nan("")}) {
+      const std::string message =
+          message_from.template operator()<InputError>([&] { factor(*with(special)); });
+      if (grid->is_member()) CHECK(contains(message, "not finite"));
+    }
+    CHECK_THROWS_AS(factor(*A, -1), UsageError);
+    CHECK_THROWS_AS(factor(*A, std::nan("")), UsageError);
+    const auto R = factor(*A, 0.5);
+    const OperatorPtr<double> other =
+        dense_operator<double>(grid, Algorithm::stationary_a, 9, 4, random_elements<double>(1));
+    if (!grid->is_member()) continue;
+    const auto solve_with = [&](const LinearOperator<double>& op, double damp) {
+      DistMatrix<double> B(grid, op.range().layout(2)), X(grid, op.domain().layout(2));
+      SolveOptions options;
+      options.damp = damp;
+      solve(Solver::direct, op, B, X, options, {.factor = R.get()});
+    };
+    CHECK_NOTHROW(solve_with(*A, 0.5));
+    CHECK_THROWS_AS(solve_with(*A, 0.25), UsageError);
+    CHECK_THROWS_AS(solve_with(*other, 0.5), ShapeError);
+    DistMatrix<double> B(grid, A->range().layout(2)), X(grid, A->domain().layout(2));
+    CHECK_THROWS_AS(solve(Solver::cgls, *A, B, X, {}, {.factor = R.get()}), UsageError);
+  }
+}
