@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gridlops/solve/error_bound.hpp"
+#include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/solve_observer.hpp"
@@ -275,17 +276,34 @@ template <Scalar T>
 void bind_solve(py::module_ native) {
   using M = Matrix<T>;
   using A = Operator<T>;
-  native.def(
-      "solve", [](const std::string& solver, const A& a, const M& B, M& X, const SolveOptions& options,
-                  const A* preconditioner, const A* sparsity, const Proximal<T>* penalty, M* variances) {
-        const auto pointer = [](const A* op) { return op == nullptr ? nullptr : op->ptr.get(); };
-        const SolverOperands<T> operands{pointer(preconditioner), pointer(sparsity),
-                                         penalty == nullptr ? nullptr : penalty->ptr,
-                                         variances == nullptr ? nullptr : &variances->output()};
-        return report_of([&] {
-          return gridlops::solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), options, operands);
-        });
-      });
+  native.def("solve", [](const std::string& solver, const A& a, const M& B, M& X, const SolveOptions& options,
+                         const A* preconditioner, const A* sparsity, const Proximal<T>* penalty, M* variances,
+                         const A* factor) {
+    const auto pointer = [](const A* op) { return op == nullptr ? nullptr : op->ptr.get(); };
+    const SolverOperands<T> operands{pointer(preconditioner), pointer(sparsity),
+                                     penalty == nullptr ? nullptr : penalty->ptr,
+                                     variances == nullptr ? nullptr : &variances->output(),
+                                     dynamic_cast<const Factor<T>*>(pointer(factor))};
+    return report_of([&] {
+      return gridlops::solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), options, operands);
+    });
+  });
+}
+
+template <Scalar T>
+void bind_factor(py::module_ native) {
+  native.def("factor", [](const Operator<T>& A, double damp) {
+    std::shared_ptr<const Factor<T>> made;
+    {
+      const py::gil_scoped_release release;
+      made = factor<T>(*A.ptr, damp);
+    }
+    const FactorFacts& facts = made->facts();
+    return py::make_tuple(Operator<T>{made},
+                          py::dict(py::arg("of_data") = facts.of_data, py::arg("by_qr") = facts.by_qr,
+                                   py::arg("damp") = facts.damp, py::arg("shift") = facts.shift,
+                                   py::arg("condition") = facts.condition, py::arg("rank") = facts.rank));
+  });
 }
 
 template <Scalar T>
@@ -414,6 +432,7 @@ void bind_inversion(py::module_ native) {
 template <Scalar T>
 void bind_solvers_of_type(py::module_ native) {
   bind_solve<T>(native);
+  bind_factor<T>(native);
   bind_error_bounds<T>(native);
   bind_penalties<T>(native);
   bind_inversion<T>(native);

@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+
+#include "gridlops/solve/factor.hpp"
 
 namespace gridlops::program {
 
@@ -31,21 +32,56 @@ std::string obstacle(const SolveArguments& arguments, const ProductShape& shape,
   return {};
 }
 
+/// The same for a factor.
+std::string obstacle_to_factor(const SolveArguments& arguments, const ProductShape& shape, int ranks) {
+  if (!arguments.certify.empty()) return "--certify takes conjugate gradients";
+  if (arguments.needs_space()) return "a space is asked for, and cgls gives the verdicts";
+  if (!arguments.sweep.damps.empty()) return "the columns have dampings of their own";
+  if (arguments.one_pass != false) return "--one-pass is asked for";
+  if (arguments.precondition != "none") return "--precondition is asked for";
+  if (arguments.product.device != "cpu") return "a factor is made in host memory";
+  // Every rank holds all of it. Without asking it may take as much as the operands, and 1 GiB in any case.
+  constexpr Index always = Index{1} << 30;
+  const Index of_operands =
+      (shape.rows * shape.cols + (shape.rows + shape.cols) * shape.nrhs) * size_of(shape.type) / ranks;
+  const FactorBytes factor = factor_bytes(shape.rows, shape.cols, shape.type, shape.nrhs, ranks);
+  if (factor.while_made > std::max(always, of_operands))
+    return fmt::format("a factor would take {} bytes on each rank", factor.while_made);
+  return {};
+}
+
+/// Why a factor pays off: it costs at most as much as the few iterations that any solve needs. Empty if it
+/// does not, or nobody knows.
+std::string reason_for_factor(const SolveArguments& arguments, const ProductShape& shape, int ranks,
+                              const std::optional<SolverSeconds>& seconds) {
+  constexpr double few_iterations = 3;
+  if (!seconds || !obstacle_to_factor(arguments, shape, ranks).empty()) return {};
+  const Index batch = arguments.options.batch,
+              batches = batch > 0 ? (shape.nrhs + batch - 1) / batch : Index{1};
+  const double iteration = seconds->iteration * static_cast<double>(batches);
+  if (seconds->factor > few_iterations * iteration) return {};
+  return fmt::format("the model predicts {:.2g} s for a factor, and {:.2g} s for an iteration of cgls",
+                     seconds->factor, iteration);
+}
+
 }  // namespace
 
 ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,
-                           const ProductShape& shape,
-                           const std::function<std::optional<double>(Solver)>& seconds) {
-  for (const Solver solver : {Solver::cgls, Solver::block_cgls})
+                           const ProductShape& shape, int ranks,
+                           const std::function<std::optional<SolverSeconds>(Solver)>& seconds) {
+  for (const Solver solver : {Solver::cgls, Solver::block_cgls, Solver::direct})
     if (saved_fact(saved, "--solver") == name_of(solver)) return {solver, "the run that goes on has it"};
+  const std::optional<SolverSeconds> single = seconds(Solver::cgls);
+  if (std::string reason = reason_for_factor(arguments, shape, ranks, single); !reason.empty())
+    return {Solver::direct, std::move(reason)};
   const Index batch = arguments.options.batch, at_once = batch > 0 ? std::min(batch, shape.nrhs) : shape.nrhs;
   if (std::string reason = obstacle(arguments, shape, at_once); !reason.empty())
     return {Solver::cgls, std::move(reason)};
   std::string why = fmt::format("{} right-hand sides can share a space", at_once);
-  const std::optional<double> block = seconds(Solver::block_cgls), single = seconds(Solver::cgls);
+  const std::optional<SolverSeconds> block = seconds(Solver::block_cgls);
   if (block && single)
-    why += fmt::format("; the model predicts {:.2g} s for an iteration, and {:.2g} s for one of cgls", *block,
-                       *single);
+    why += fmt::format("; the model predicts {:.2g} s for an iteration, and {:.2g} s for one of cgls",
+                       block->iteration, single->iteration);
   return {Solver::block_cgls, std::move(why)};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "solve/checkpointing.hpp"
@@ -14,12 +15,16 @@ struct ChosenSolver {
   std::string why;  ///< for the user
 };
 
-/// What --solver auto stands for, cgls or block-cgls, by what is known before anything is read. Not
+/// The seconds of an iteration of a solver with its first batch by the model of the machine, and of a factor.
+struct SolverSeconds {
+  double iteration = 0, factor = 0;
+};
+
+/// What --solver auto stands for, cgls, block-cgls or direct, by what is known before anything is read. Not
 /// collective; ranks with the same arguments choose alike. saved: of the run that a restart continues;
-/// shape: of the products; seconds: of an iteration of a solver by the model of the machine; none: it has
-/// none.
+/// shape: of the products; seconds: none if the machine has no model of them.
 ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,
-                           const ProductShape& shape,
-                           const std::function<std::optional<double>(Solver)>& seconds);
+                           const ProductShape& shape, int ranks,
+                           const std::function<std::optional<SolverSeconds>(Solver)>& seconds);
 
 }  // namespace gridlops::program

@@ -156,14 +156,15 @@ PlannedIteration iteration_for(const SolveArguments& arguments, bool is_compress
   return plan_iteration(asked, shape, grid, machine);
 }
 
-/// The modelled seconds of an iteration of this solver; none if no model knows them.
-std::optional<double> seconds_with(Solver solver, SolveArguments arguments, const MatrixFile& A,
-                                   const CheckpointFacts& saved, const ProductShape& shape,
-                                   const MachineModel& machine, int ranks) {
+/// The modelled seconds with this solver; none if no model knows them.
+std::optional<SolverSeconds> seconds_with(Solver solver, SolveArguments arguments, const MatrixFile& A,
+                                          const CheckpointFacts& saved, const ProductShape& shape,
+                                          const MachineModel& machine, int ranks) {
   if (A.is_compressed()) return {};
   arguments.solver = solver;
   const GridShape grid = grid_for(arguments, A, saved, shape, machine, ranks);
-  return iteration_seconds(plan_iteration(request_of(arguments, false), shape, grid, machine), grid, machine);
+  const PlannedIteration iteration = plan_iteration(request_of(arguments, false), shape, grid, machine);
+  return SolverSeconds{iteration_seconds(iteration, grid, machine), factor_seconds(iteration, grid, machine)};
 }
 
 /// Throws UsageError if --sigma-min cannot be for an A of this shape.
@@ -201,7 +202,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   const MachineModel model = model_of(machine, *ranks.comm);
   std::string why_solver;
   if (given.chooses_solver) {
-    const auto [solver, why] = choose_solver(given, saved, shape, [&](Solver with) {
+    const auto [solver, why] = choose_solver(given, saved, shape, world.size(), [&](Solver with) {
       return seconds_with(with, given, inputs.A, saved, shape, model, world.size());
     });
     given.solver = solver;

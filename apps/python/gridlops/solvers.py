@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from . import _native
 from .errors import UsageError
-from .grids import with_docstrings
+from .grids import Grid, with_docstrings
 from .matrices import Matrix, PerColumn, functions_for, require_matrix, same_type
 from .operators import Operator, identity, on_arrays
 from .proximal import Proximal
@@ -277,7 +277,7 @@ def solver_names() -> list[str]:
 
 
 def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, S: Operator | None = None,
-          penalty: Proximal | None = None, variances: Matrix | None = None, out: Matrix | None = None,
+          penalty: Proximal | None = None, variances: Matrix | None = None, factor: Factor | None = None, out: Matrix | None = None,
           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
@@ -285,13 +285,13 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     is one, X is, too. ``x0`` is an initial guess. With ``out``, the solver writes X there; ``out`` may be x0, and must
     share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg" and "pcgls",
     ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
-    ``variances``, with the layout of X, gets the estimates of "lsqr". A column that does not converge is a result, not
+    ``variances``, with the layout of X, gets the estimates of "lsqr". ``factor`` is that of "direct". A column that does not converge is a result, not
     an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
     sends anything.
     """
     if isinstance(B, np.ndarray) and solver in _native.hermitian_solvers and A.shape[0] == A.shape[1]:
         A = identity(A.domain, A.range, A.dtype) @ A  # on one rank nothing moves
-    given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances)]
+    given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances, factor)]
     return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
 
 
@@ -326,6 +326,41 @@ def block_cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matri
     Columns must be uncut. Otherwise like :func:`cgls`.
     """
     return solve("block-cgls", A, B, x0, out=out, options=options, **changes)
+
+
+class Factor(Operator):
+    """(RᴴR)⁻¹ as an operator: that of AᴴA + D²I, or of AAᴴ + D²I if A has fewer rows than columns. :func:`factor` makes one.
+
+    ``damp`` is D. ``by_qr``: by QR of [A; D·I], else by Cholesky. ``condition`` is an estimate of cond([A; D·I]), and
+    ``rank`` its rank but for rounding, where QR was necessary. ``shift`` is what had to be added to D².
+    """
+
+    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, facts: Mapping[str, Any]) -> None:
+        super().__init__(grid, dtype, native)
+        self.of_data: bool = facts["of_data"]
+        self.by_qr: bool = facts["by_qr"]
+        self.damp: float = facts["damp"]
+        self.shift: float = facts["shift"]
+        self.condition: float = facts["condition"]
+        self.rank: int = facts["rank"]
+
+
+def factor(A: Operator, damp: float = 0.0) -> Factor:
+    """The factor of A for :func:`direct`, to be used for any number of right-hand sides. Collective.
+
+    Every rank holds all of it: min(m, n)² elements. A must be in host memory.
+    """
+    return Factor(A.grid, A.dtype, *functions_for(A.dtype).factor(A.native, damp))
+
+
+def direct(A: Operator, B: Columns, x0: Columns | None = None, *, factor: Factor | None = None, out: Matrix | None = None,
+           options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Least squares by a factor of AᴴA + D²I, which pays off where right-hand sides are many. Otherwise like :func:`cgls`.
+
+    All columns have the same damping. ``factor`` is one that :func:`factor` made of A with this damping; without it,
+    the solver computes one. Iterations correct what rounding left: one is the rule.
+    """
+    return solve("direct", A, B, x0, factor=factor, out=out, options=options, **changes)
 
 
 def cg(A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, out: Matrix | None = None,

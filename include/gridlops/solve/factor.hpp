@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-/// What is known of a factor, the same on all members of the grid.
+/// What is known of a factor, the same on all members of the grid. Idle ranks know of_data and damp.
 struct FactorFacts {
   bool of_data = false;  ///< of AAᴴ + D²I, since A has fewer rows than columns; else of AᴴA + D²I
   bool by_qr = false;    ///< by QR of [A; D·I]; else by Cholesky of the matrix above
@@ -16,7 +16,7 @@ struct FactorFacts {
   /// What rounding made it necessary to add to D², in the units of ‖A‖²; 0 if nothing.
   double shift = 0;
   double condition = 0;  ///< an estimate of ‖R‖₁‖R⁻¹‖₁, about the condition number of [A; D·I]
-  Index rank = 0;  ///< of [A; D·I] but for rounding, where QR showed it to be less than min(m, n); else that
+  Index rank = 0;        ///< the singular values that count: min(m, n), unless some are 0 but for rounding
 };
 
 /// A triangular matrix R with RᴴR = AᴴA + D²I where A has at least as many rows as columns, else RᴴR = AAᴴ +
@@ -35,7 +35,7 @@ class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
   const FactorFacts facts_;
 };
 
-/// Computes a factor (collective over the grid; null on idle ranks).
+/// Computes a factor (collective over the grid; without elements on idle ranks).
 ///
 /// It is the Cholesky factor of AᴴA + D²I, or of AAᴴ + D²I. The ranks sum AᴴA from the rows of A, if A has at
 /// least as many rows as columns and is a matrix that never moves: made by matrix_mult() with block or
@@ -45,11 +45,12 @@ class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
 ///
 /// This squares the condition number κ. Where nεκ² exceeds 0.1, the rows of A are read again, and R comes
 /// from QR of [A; D·I]. If its columns depend on each other but for rounding, singular values of R that are
-/// larger than max(m, n)·ε times the largest take its place, and the operator is the pseudoinverse of AᴴA +
-/// D²I. Where there are no rows to read, a positive definite matrix is made by adding as much to D² as that
-/// takes (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR
-/// factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is then a
-/// preconditioner.
+/// larger than max(m, n)·ε times the largest, with the ε of T, take its place, and the operator is the
+/// pseudoinverse of AᴴA + D²I. If rounding makes AAᴴ + D²I indefinite, singular values of it that are larger
+/// than m·ε times the largest do the same: those of A below 10⁻⁷‖A‖ or so count as 0. Where there are no rows
+/// to read, a positive definite matrix is made by adding as much to D² as that takes (Fukaya, Kannan,
+/// Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR factorization of
+/// ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is then a preconditioner.
 ///
 ///   const auto R = factor(*A, damp);
 ///   solve(Solver::direct, *A, B, X, {.damp = damp}, {.factor = R.get()});  // for any right-hand sides

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/instantiate.hpp"
-#include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
@@ -143,11 +142,15 @@ class CholeskyFactor {
   /// the ranks, which agree about it).
   bool compute(double shift) {
     const TraceRegion region("Cholesky");
+    restore(shift);
+    return largest_of(comm_, lapack::cholesky(G_) ? 0 : 1) == 0;
+  }
+  /// Makes the matrix whole again, with a shift.
+  void restore(double shift) {
     for (Index j = 0; j < G_.cols; ++j) {
       for (Index i = 0; i < j; ++i) G_(i, j) = conjugate(G_(j, i));
       G_(j, j) = diagonal_[at(j)] + shift;
     }
-    return largest_of(comm_, lapack::cholesky(G_) ? 0 : 1) == 0;
   }
   /// The same with the least shift that is tried and is enough, which it returns. epsilon: of the sums in G.
   double compute_shifted(double epsilon) {
@@ -163,28 +166,28 @@ class CholeskyFactor {
   std::vector<double> diagonal_;
 };
 
-/// W of a triangle R, from the singular values that are larger than rounding, whose number is its rows
-/// (collective over the ranks). Overwrites R.
+/// W = Σ⁻¹ Vᴴ of the singular values of M that are more than `smallest` times the largest, whose number is
+/// its rows; or, where is_squared says so, Σ^(−1/2) Vᴴ (collective over the ranks). Overwrites M.
 template <Scalar S>
-WholeFactor<S> truncated_inverse(Communicator& comm, const std::shared_ptr<Backend>& backend, MatrixView<S> R,
-                                 double smallest) {
+WholeFactor<S> truncated_inverse(Communicator& comm, const std::shared_ptr<Backend>& backend, MatrixView<S> M,
+                                 double smallest, bool is_squared) {
   const TraceRegion region("singular values");
-  const Index n = R.cols;
+  const Index n = M.cols;
   Buffer<S> U, Vh;
   std::vector<double> values;
   attempt(comm, [&] {
     U = Buffer<S>(backend, n * n);
     Vh = Buffer<S>(backend, n * n);
     values.resize(at(n));
-    for (Index j = 0; j < n; ++j) std::fill(R.column(j) + j + 1, R.column(j) + n, S(0));
-    require_here<InputError>(lapack::singular_values(R, values.data(), U.data(), Vh.data()),
-                             "the singular values of A's triangle of ", n, " columns did not converge");
+    require<InputError>(lapack::singular_values(M, values.data(), U.data(), Vh.data()),
+                        "the singular values of a factor with ", n, " columns did not converge");
   });
   Index rank = std::count_if(values.begin(), values.end(),
                              [&](double value) { return value > smallest * values.front(); });
   rank = n - static_cast<Index>(largest_of(comm, static_cast<double>(n - rank)));
   for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < rank; ++i) U.data()[i + j * rank] = Vh.data()[i + j * n] / values[at(i)];
+    for (Index i = 0; i < rank; ++i)
+      U.data()[i + j * rank] = Vh.data()[i + j * n] / (is_squared ? std::sqrt(values[at(i)]) : values[at(i)]);
   return {std::move(U), rank, true};
 }
 
@@ -227,6 +230,11 @@ class FactorMaker {
     const auto* const rows = facts_.of_data ? nullptr : dynamic_cast<const MatrixInBlocks<T>*>(&A_);
     if (rows != nullptr) return factor_rows(*rows);
     if (is_definite) return;
+    if (facts_.of_data) {
+      // Of data that A cannot have, a shift would make y so long that nothing is left of x = Aᴴ y.
+      cholesky->restore(0);
+      return truncate(static_cast<double>(n_) * epsilon_, true);
+    }
     facts_.shift = std::ldexp(cholesky->compute_shifted(epsilon_), -2 * R_.power);
     facts_.condition = condition_of(grid_.comm(), view());
   }
@@ -238,9 +246,15 @@ class FactorMaker {
   double damp() const { return std::ldexp(facts_.damp, R_.power); }
   /// Whether squares of norms, and what Cholesky makes of them, are in the range of doubles.
   bool has_range(double trace) const { return n_ == 0 || (trace > 1e-200 && trace < 1e200); }
+  /// What elements of A in their own precision leave of singular values, relative to the largest.
+  double rounding() const {
+    return static_cast<double>(std::max(A_.rows(), A_.cols())) *
+           static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  }
+  bool has_full_rank() const { return facts_.condition * rounding() < 1; }
   /// Whether corrections by this Cholesky factor contract the error: by nεκ² or so.
   bool is_accurate() const {
-    return static_cast<double>(n_) * epsilon_ * facts_.condition * facts_.condition <= 0.1;
+    return has_full_rank() && static_cast<double>(n_) * epsilon_ * facts_.condition * facts_.condition <= 0.1;
   }
 
   CholeskyFactor<Wide> sum_of_products() {
@@ -256,11 +270,13 @@ class FactorMaker {
     qr_of_rows(rows, grid_, R_.power, facts_.damp, view());
     facts_.by_qr = true;
     facts_.condition = condition_of(grid_.comm(), view());
-    const double rounding =
-        static_cast<double>(std::max(A_.rows(), A_.cols())) * std::numeric_limits<double>::epsilon();
-    if (facts_.condition * rounding < 1) return;
+    if (has_full_rank()) return;
+    for (Index j = 0; j < n_; ++j) std::fill(view().column(j) + j + 1, view().column(j) + n_, Wide(0));
+    truncate(rounding(), false);
+  }
+  void truncate(double smallest, bool is_squared) {
     const int power = R_.power;
-    R_ = truncated_inverse(grid_.comm(), grid_.backend(), view(), rounding);
+    R_ = truncated_inverse(grid_.comm(), grid_.backend(), view(), smallest, is_squared);
     R_.power = power;
     facts_.rank = R_.rows;
   }
@@ -299,11 +315,14 @@ std::shared_ptr<const Factor<T>> factor(const LinearOperator<T>& A, double damp)
     require_factor(A, damp);
     if (grid->is_member()) maker.emplace(A, damp);
   });
-  if (!grid->is_member()) return nullptr;
+  const bool of_data = A.rows() < A.cols();
+  const Space& space = of_data ? A.range() : A.domain();
+  if (!grid->is_member())
+    return std::make_shared<NormalInverse<T>>(space, FactorFacts{.of_data = of_data, .damp = damp},
+                                              WholeFactor<T>());
   const TraceRegion region("factor");
   maker->make();
-  const FactorFacts facts = maker->facts();
-  return std::make_shared<NormalInverse<T>>(facts.of_data ? A.range() : A.domain(), facts,
+  return std::make_shared<NormalInverse<T>>(space, maker->facts(),
                                             narrowed<T>(grid->comm(), grid->backend(), maker->factor()));
 }
 

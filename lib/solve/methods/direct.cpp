@@ -41,13 +41,10 @@ class Direct final : public GradientMethod<T> {
                         " x ", call.A.cols());
   }
 
-  void complete(SolveOptions& options) override {
-    if (factor_ == nullptr) {
-      own_factor_ = factor<T>(this->op(), damp_);
-      factor_ = own_factor_.get();
-    }
-    // A small gradient says little of x where QR was necessary: then as small as rounding allows.
-    if (factor_->facts().by_qr && !options.tolerance) options.tolerance = 0;
+  void complete(SolveOptions&) override {
+    if (factor_ != nullptr) return;
+    own_factor_ = factor<T>(this->op(), damp_);
+    factor_ = own_factor_.get();
   }
 
   void describe(MethodState<T>& state) override {
@@ -87,11 +84,12 @@ class Direct final : public GradientMethod<T> {
     const auto [qq, ww, pp] = run.sum(norm2(q), norm2(w), norm2(p));
     run.raise_operator_norms(sqrt(ratio(qq, ww)));  // ‖A‖ ≥ ‖A w‖/‖w‖
     ColumnScalars alpha = run.steps(gamma, (of_data_ ? ww : qq) + D2 * pp);
-    note_whole_steps(run, alpha);
+    note_whole_steps(alpha);
     update(axpy(alpha, w, x), axpy(-alpha, q, r));  // x += α w, r −= α A w
     if (of_data_) y += alpha * p;
-    A.apply_adjoint(1, r, 0, s);
-    s -= D2 * x;  // s = Aᴴ r − D² x
+    compute_gradient(run);
+    if (factor_->facts().by_qr && starts_from_zero_) correct(run);
+    starts_from_zero_ = false;
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
     keep(rr, ss, xx);
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
@@ -136,14 +134,31 @@ class Direct final : public GradientMethod<T> {
     return run.sum(dot(q, z))[0];
   }
 
+  /// s = Aᴴ r − D² x.
+  void compute_gradient(ColumnRun<T>& run) {
+    A.apply_adjoint(1, r, 0, s);
+    s -= run.squared_damping() * x;
+  }
+
+  /// x += M s, so that the first iteration solves the corrected seminormal equations, whose x is about as
+  /// accurate as that of QR with Q (Björck: Stability analysis of the method of seminormal equations for
+  /// linear least squares problems, Linear Algebra Appl. 88/89, 1987). Directions begin anew.
+  void correct(ColumnRun<T>& run) {
+    precondition(run);
+    x += z;
+    A.apply(-1, z, 1, r);
+    compute_gradient(run);
+    gamma = ColumnScalars(gamma.size());
+    by_definition_ = ColumnScalars(gamma.size());
+  }
+
   /// Notes which columns have r and s by their definitions after this step: those that take all of their
   /// first direction, from x = 0.
-  void note_whole_steps(ColumnRun<T>& run, ColumnScalars& alpha) {
+  void note_whole_steps(ColumnScalars& alpha) {
     const double half_the_digits = std::sqrt(static_cast<double>(std::numeric_limits<Real<T>>::epsilon()));
     for (Index k = 0; k < alpha.size(); ++k) {
       if (alpha[k] == 0) continue;  // the column ends here, unchanged
-      const bool is_whole =
-          starts_from_zero_ && run.column(k).iterations == 0 && std::abs(alpha[k] - 1) <= half_the_digits;
+      const bool is_whole = starts_from_zero_ && std::abs(alpha[k] - 1) <= half_the_digits;
       if (is_whole) alpha[k] = 1;
       by_definition_[k] = is_whole ? 1 : 0;
     }
