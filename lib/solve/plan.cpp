@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/numbers.hpp"
+#include "ops/matrix/algorithms.hpp"
 
 namespace gridlops {
 
@@ -102,7 +103,8 @@ double factor_seconds(const PlannedIteration& iteration, GridShape grid, const M
   PlannedIteration unit_vectors = iteration;
   unit_vectors.shape.nrhs = std::min(iteration.shape.rows, iteration.shape.cols);
   const double products = iteration_seconds(unit_vectors, grid, machine),
-               gram = m < n ? products : products / 4;  // of rows, the half of AᴴA that is enough
+               // Of rows the half of AᴴA is enough, and they are the first of its two products.
+      gram = m < n || !never_moves_A(iteration.algorithm) ? products : products / 4;
   return gram + products * least * P / (12 * std::max(m, n));
 }
 

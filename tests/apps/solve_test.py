@@ -433,14 +433,17 @@ def check_sketch_memory(suite, rng):
 
 
 def check_chosen_solvers(suite, rng):
-    """--solver auto takes block-cgls where right-hand sides can share a space, else cgls, says why, and goes on with what it took."""
-    problem = Problem(suite, conditioned(rng, 60, 40, "f64", condition=100), program.random_matrix(rng, (60, 4), "f64"))
+    """--solver auto takes direct where a factor pays off, block-cgls where right-hand sides can share a space, else cgls; it says why, and goes on
+    with what it took."""
+    problem = Problem(suite, conditioned(rng, 600, 400, "f64", condition=10), program.random_matrix(rng, (600, 4), "f64"))
     expected = damped_solution(problem.A, problem.B, 0)
     np.save(suite.folder / "b.npy", problem.B[:, :1])
-    np.save(suite.folder / "many.npy", np.tile(problem.B, 3)[:, :11])
+    np.save(suite.folder / "many.npy", np.tile(problem.B, 26)[:, :101])
+    scaled = ["--precondition", "column-norms"]
     for words, solver, why in (([], "block-cgls", "4 right-hand sides can share a space; the model predicts"), (["--batch", 4], "block-cgls", "4 right-hand sides"),
                                (["--batch", 3], "cgls", "only 3 of"), (["--rhs", "b.npy"], "cgls", "only 1 of"),
-                               (["--rhs", "many.npy"], "cgls", "a block of 11"), (["--rhs", "many.npy", "--batch", 10], "block-cgls", "10 right-hand sides"),
+                               (["--rhs", "many.npy"], "direct", "s for a factor, and"), (["--rhs", "many.npy", "--batch", 10], "direct", "s for a factor"),
+                               (["--rhs", "many.npy", *scaled], "cgls", "a block of 101"), (["--rhs", "many.npy", "--batch", 100, *scaled], "block-cgls", "100 right-hand sides"),
                                (["--one-pass", "on"], "one-pass-cgls", "--one-pass"), (["--one-pass", "auto"], "cgls", "--one-pass"),
                                (["--algorithm", "summa"], "cgls", "--algorithm"), (["--algorithm", "stationary-a"], "block-cgls", "4 right-hand sides"),
                                (["--damps", "0.1:1:4"], "cgls", "dampings of their own"),

@@ -37,6 +37,8 @@ class RowExchange {
   void allocate(const std::shared_ptr<Backend>& backend) {
     outgoing_ = Buffer<T>(backend, most_rows() * my_cols());
     incoming_ = Buffer<T>(backend, share(most_rows(), 0).size * cols_.total());
+    sent_.resize(at(group_.size()));
+    received_.resize(at(group_.size()));
   }
   /// Takes the next rows of this rank's block.
   void add(MatrixView<const T> rows) {
@@ -78,13 +80,12 @@ class RowExchange {
   void exchange() {
     const TraceRegion region("exchange rows");
     const Range mine = share(height(), group_.rank());
-    std::vector<Index> out, in;
     for (int rank = 0; rank < group_.size(); ++rank) {
-      out.push_back(share(height(), rank).size * my_cols());
-      in.push_back(mine.size * cols_.size(rank));
+      sent_[at(rank)] = share(height(), rank).size * my_cols();
+      received_[at(rank)] = mine.size * cols_.size(rank);
     }
-    group_.all_to_all_v({outgoing_.data(), height() * my_cols()}, out,
-                        {incoming_.data(), mine.size * cols_.total()}, in);
+    group_.all_to_all_v({outgoing_.data(), height() * my_cols()}, sent_,
+                        {incoming_.data(), mine.size * cols_.total()}, received_);
     if (mine.size > 0)
       use_({rows_.begin + exchanged_ + mine.begin, mine.size}, incoming_.matrix(mine.size, cols_.total()));
     exchanged_ += height();
@@ -96,7 +97,8 @@ class RowExchange {
   const Range rows_;
   const UseRows& use_;
   Buffer<T> outgoing_, incoming_;
-  Index filled_ = 0, exchanged_ = 0;  // rows of the block
+  std::vector<Index> sent_, received_;  // elements, of and from each rank
+  Index filled_ = 0, exchanged_ = 0;    // rows of the block
 };
 
 /// Calls use() for each row of A once, on one rank of the grid: whole rows, some at a time, with their global

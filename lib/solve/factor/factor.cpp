@@ -2,6 +2,7 @@
 #include "gridlops/solve/factor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -110,24 +111,28 @@ class NormalInverse final : public Factor<T> {
   const T scale_;  // 2^power
 };
 
-/// The largest of what the ranks have.
-double largest_of(Communicator& comm, double mine) {
-  std::vector<double> found{mine};
-  FailureScope().reduce(comm, found, ReductionOrder::any, ReduceOp::max);
+/// The largest of what the ranks compute.
+template <class Compute>
+double largest_of(Communicator& comm, const Compute& compute) {
+  std::array<double, 1> found{};
+  attempt(comm, [&] { found[0] = compute(); });
+  comm.all_reduce(found, ReduceOp::max);
   return found[0];
 }
 
 template <Scalar S>
 double condition_of(Communicator& comm, MatrixView<S> R) {
-  return largest_of(comm, lapack::condition_of_upper(MatrixView<const S>(R)));
+  return largest_of(comm, [&] { return lapack::condition_of_upper(MatrixView<const S>(R)); });
 }
 
 /// The Cholesky factor of G + D²I.
 template <Scalar S>
 class CholeskyFactor {
  public:
-  CholeskyFactor(Communicator& comm, MatrixView<S> G, double damp) : comm_(comm), G_(G) {
-    for (Index j = 0; j < G.cols; ++j) diagonal_.push_back(std::real(G(j, j)) + damp * damp);
+  /// diagonal: memory for that of G + D²I.
+  CholeskyFactor(Communicator& comm, MatrixView<S> G, double damp, std::vector<double>& diagonal)
+      : comm_(comm), G_(G), diagonal_(diagonal) {
+    for (Index j = 0; j < G.cols; ++j) diagonal[at(j)] = std::real(G(j, j)) + damp * damp;
     for (Index j = 0; j < G.cols; ++j)
       for (Index i = 0; i < j; ++i) G(j, i) = conjugate(G(i, j));
   }
@@ -143,7 +148,7 @@ class CholeskyFactor {
   bool compute(double shift) {
     const TraceRegion region("Cholesky");
     restore(shift);
-    return largest_of(comm_, lapack::cholesky(G_) ? 0 : 1) == 0;
+    return largest_of(comm_, [&] { return lapack::cholesky(G_) ? 0 : 1; }) == 0;
   }
   /// Makes the matrix whole again, with a shift.
   void restore(double shift) {
@@ -163,7 +168,7 @@ class CholeskyFactor {
  private:
   Communicator& comm_;
   const MatrixView<S> G_;
-  std::vector<double> diagonal_;
+  const std::vector<double>& diagonal_;
 };
 
 /// W = Σ⁻¹ Vᴴ of the singular values of M that are more than `smallest` times the largest, whose number is
@@ -182,9 +187,10 @@ WholeFactor<S> truncated_inverse(Communicator& comm, const std::shared_ptr<Backe
     require<InputError>(lapack::singular_values(M, values.data(), U.data(), Vh.data()),
                         "the singular values of a factor with ", n, " columns did not converge");
   });
-  Index rank = std::count_if(values.begin(), values.end(),
-                             [&](double value) { return value > smallest * values.front(); });
-  rank = n - static_cast<Index>(largest_of(comm, static_cast<double>(n - rank)));
+  const auto is_rounding = [&](double value) { return value <= smallest * values.front(); };
+  const double lost = largest_of(
+      comm, [&] { return static_cast<double>(std::count_if(values.begin(), values.end(), is_rounding)); });
+  const Index rank = n - static_cast<Index>(lost);
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i < rank; ++i)
       U.data()[i + j * rank] = Vh.data()[i + j * n] / (is_squared ? std::sqrt(values[at(i)]) : values[at(i)]);
@@ -213,6 +219,7 @@ class FactorMaker {
         grid_(*A.domain().grid),
         n_(std::min(A.rows(), A.cols())),
         R_{Buffer<Wide>(grid_.backend(), n_ * n_), n_},
+        diagonal_(at(n_)),
         facts_{.of_data = A.rows() < A.cols(), .damp = damp, .rank = n_} {}
 
   /// Collective over the grid.
@@ -259,7 +266,7 @@ class FactorMaker {
 
   CholeskyFactor<Wide> sum_of_products() {
     epsilon_ = gram_matrix(A_, facts_.of_data ? GramSide::data : GramSide::models, R_.power, view());
-    return {grid_.comm(), view(), damp()};
+    return {grid_.comm(), view(), damp(), diagonal_};
   }
   void choose_power() {
     const double norm = std::hypot(estimate_norm(A_), facts_.damp);
@@ -285,6 +292,7 @@ class FactorMaker {
   const ProcessGrid& grid_;
   const Index n_;
   WholeFactor<Wide> R_;
+  std::vector<double> diagonal_;
   FactorFacts facts_;
   double epsilon_ = 0;  // of the sums
 };
@@ -308,12 +316,10 @@ WholeFactor<T> narrowed(Communicator& comm, const std::shared_ptr<Backend>& back
 template <Scalar T>
 std::shared_ptr<const Factor<T>> factor(const LinearOperator<T>& A, double damp) {
   const auto& grid = A.domain().grid;
-  std::optional<FactorMaker<T>> maker;
   agree(grid, "factor", [&](Agreement& agreement) {
     describe_operator(agreement, A);
     agreement.on("the damping", damp);
     require_factor(A, damp);
-    if (grid->is_member()) maker.emplace(A, damp);
   });
   const bool of_data = A.rows() < A.cols();
   const Space& space = of_data ? A.range() : A.domain();
@@ -321,6 +327,8 @@ std::shared_ptr<const Factor<T>> factor(const LinearOperator<T>& A, double damp)
     return std::make_shared<NormalInverse<T>>(space, FactorFacts{.of_data = of_data, .damp = damp},
                                               WholeFactor<T>());
   const TraceRegion region("factor");
+  std::optional<FactorMaker<T>> maker;
+  attempt(grid->comm(), [&] { maker.emplace(A, damp); });
   maker->make();
   return std::make_shared<NormalInverse<T>>(space, maker->facts(),
                                             narrowed<T>(grid->comm(), grid->backend(), maker->factor()));

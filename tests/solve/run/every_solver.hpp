@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,12 @@ struct Problem {
 /// Something that a problem is given to, and its name.
 template <class... Options>
 using Calls = std::vector<std::pair<const char*, std::function<void(Problem&, const Options&...)>>>;
+
+/// The iterations after which a solver has solved the problem above as accurately as rounding allows, or at
+/// least this many.
+inline Index iterations_of(std::string_view solver, Index at_least) {
+  return solver == name_of(Solver::direct) ? 1 : at_least;
+}
 
 /// Every solver of the table.
 inline const Calls<SolveOptions>& solver_calls() {

@@ -329,7 +329,7 @@ TEST_CASE("What an observer, or a function that serves as one, throws on one ran
         check_agreed<InputError>(*grid, last, "the filter has no coefficients",
                                  [&] { solve(problem, options); });
       };
-      for (const Index call : {1, 2, 3}) {  // the third iteration is the last
+      for (Index call = 1; call <= iterations_of(name, 3); ++call) {  // the third iteration is the last
         CAPTURE(name, describe(*grid), call);
         Fault fault{last, call};
         SolveOptions options = at_most(3);
