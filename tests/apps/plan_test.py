@@ -78,7 +78,7 @@ def check_plans(suite):
     program.machine_file(suite, "network.json", call=1e-9, rate=1e6)
     plan, = plans(suite, "--ranks", "16", machine="network.json", rows=160000, cols=100)
     suite.check(sorted(plan["grid"]) == [1, 16], "tall", plan)
-    for solver in ("cgls", "lsqr", "lsmr", "block-cgls", "cg", "ista", "fista"):
+    for solver in ("cgls", "lsqr", "lsmr", "block-cgls", "direct", "cg", "ista", "fista"):
         plan, = plans(suite, "--ranks", "6", "--solver", solver, "--iterations", 7, rows=500, cols=500)
         suite.check(plan["seconds"] > 0 and (solver != "block-cgls" or plan["algorithm"] == "stationary-a"), solver, plan)
     suite.check(plans(suite, "--ranks", 4, "--one-pass", "on")[0]["one_pass"], "one pass")

@@ -332,8 +332,9 @@ def check_error_bounds(suite, rng):
     problem = Problem(suite, conditioned(rng, 60, 40, "f64", condition=1e3), program.random_matrix(rng, (60, 4), "f64"))
     smallest = np.linalg.svd(problem.A, compute_uv=False)[-1]
     for solver, damp, sigma, more in [("cgls", 0.02, 0, []), ("lsqr", 0, 0.9 * smallest, []), ("block-cgls", 0.02, 0.9 * smallest, []),
-                                      ("cgls", 0.02, 0, ["--precondition", "column-norms"]), ("lsmr", 0.02, 0, ["--batch", 2])]:
-        for iterations, status in [(5, 3), (3000, 0)]:
+                                      ("cgls", 0.02, 0, ["--precondition", "column-norms"]), ("lsmr", 0.02, 0, ["--batch", 2]),
+                                      ("direct", 0.02, 0, []), ("direct", 0, 0.9 * smallest, [])]:
+        for iterations, status in [(5, 0 if solver == "direct" else 3), (3000, 0)]:
             damping = ["--damp", damp] if damp else []
             run, X, report = problem.solve("--solver", solver, *damping, "--sigma-min", sigma, "--tolerance", 1e-9, "--iterations", iterations,
                                            *more, status=status)
@@ -575,7 +576,7 @@ def check_limits(suite, rng):
 def check_range(suite, rng, full):
     """Whatever the size of A and of columns of B, a column that is called solved is the solution, and the run says what to do about
     others. Zero stays zero."""
-    solvers = ["cgls", "lsqr", "lsmr", "block-cgls", "cg"]
+    solvers = ["cgls", "lsqr", "lsmr", "block-cgls", "direct", "cg"]
     half = conditioned(rng, 14, 9, "f64")
     definite = half.T @ half
     sizes = {"f64": ([1e-200, 1e-160, 1e-80, 1, 1e80, 1e200], [1e-200, 1, 1e200, 0]),

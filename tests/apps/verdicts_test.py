@@ -9,7 +9,8 @@ import numpy as np
 import program
 from solve_test import conditioned
 
-LEAST_SQUARES = ["cgls", "lsqr", "lsmr", "block-cgls"]
+PRECONDITIONED = ["cgls", "lsqr", "lsmr", "block-cgls"]
+LEAST_SQUARES = [*PRECONDITIONED, "direct"]
 WIDE = program.WIDE
 
 
@@ -150,7 +151,9 @@ def check_guesses(suite, rng):
                 case.is_solved(X, 1e-7, solver, size, damp=damp)
                 if X is not None:
                     suite.check(not X[:, 2].any(), "data of 0", X[:, 2])
-        X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--iterations", 2000, "--precondition", "column-norms")
+        X = None
+        if solver in PRECONDITIONED:
+            X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--iterations", 2000, "--precondition", "column-norms")
         if X is not None:
             lengths = np.linalg.norm(A, axis=0)
             tested = np.linalg.norm((A / lengths).T @ (B - A @ X), axis=0)[:2] / np.linalg.norm((A / lengths).T @ B, axis=0)[:2]
@@ -158,7 +161,7 @@ def check_guesses(suite, rng):
         np.save(suite.folder / "X1.npy", exact)
         case_of_two = Case(suite, A, B[:, :2])
         np.save(suite.folder / "X1.npy", exact[:, :2])
-        for more in ([], ["--precondition", "column-norms"]):
+        for more in ([], ["--precondition", "column-norms"]) if solver in PRECONDITIONED else ([],):
             _, report = case_of_two.solve("--solver", solver, "--initial", "X1.npy", *more)
             if report is not None:
                 suite.check(max(column["iterations"] for column in report["columns"]) <= 1, "an exact guess", solver, more, report["columns"])
@@ -192,8 +195,8 @@ def check_useless_guesses(suite, rng):
             suite.check(not X.any(), "data of 0", solver, X)
     for damp, guess in ((0.1, 1.0), (0.1 * 2.0**360, 1e-283)):  # A is 0, so that the reference is
         for solver in LEAST_SQUARES:
-            X = solve(np.zeros((4, 3)), 2.0**-550 * np.ones((4, 1)), guess * rng.standard_normal((3, 1)), "--solver", solver, "--damp", damp,
-                      "--precondition", "column-norms")
+            scaling = ["--precondition", "column-norms"] if solver in PRECONDITIONED else []
+            X = solve(np.zeros((4, 3)), 2.0**-550 * np.ones((4, 1)), guess * rng.standard_normal((3, 1)), "--solver", solver, "--damp", damp, *scaling)
             if X is not None:
                 suite.check(not X.any(), "nothing of b in the range", solver, damp, X)
 
@@ -209,9 +212,11 @@ def check_damped_guesses(suite, rng):
         case, far, size = Case(suite, A, B), program.random_matrix(rng, (25, 8), name), np.linalg.norm(A.astype(float))
         for solver in LEAST_SQUARES:
             for (damp, length), precondition in itertools.product(pairs, ("none", "column-norms")):
+                if precondition != "none" and solver not in PRECONDITIONED:
+                    continue
+                scaling = ["--precondition", precondition] if solver in PRECONDITIONED else []
                 np.save(suite.folder / "X0.npy", (length * far).astype(A.dtype))
-                X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--damp", damp, "--precondition", precondition,
-                                       "--tolerance", 0, "--iterations", 500)
+                X, report = case.solve("--solver", solver, "--initial", "X0.npy", "--damp", damp, *scaling, "--tolerance", 0, "--iterations", 500)
                 if X is None:
                     continue
                 what = name, solver, damp, length, precondition, reasons(report)

@@ -3,8 +3,8 @@
 from hypothesis import strategies as st
 from problems import HERMITIAN
 
-SOLVERS = ("cgls", "lsqr", "lsmr", "block-cgls", "cg", "pcg", "minres", "ista", "fista")
-LEAST_SQUARES = ("cgls", "lsqr", "lsmr", "block-cgls")
+SOLVERS = ("cgls", "lsqr", "lsmr", "block-cgls", "direct", "cg", "pcg", "minres", "ista", "fista")
+LEAST_SQUARES = ("cgls", "lsqr", "lsmr", "block-cgls", "direct")
 seeds = st.integers(0, 999)
 
 
@@ -163,7 +163,7 @@ def solves(draw, names=("f64", "f32", "c128", "c64"), solvers=SOLVERS):
     if draw(one_in(5)):
         tolerance = draw(st.lists(tolerances, min_size=len(rhs), max_size=len(rhs)))
     how = draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), solver, name))
-    preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and not isinstance(damp, list) and draw(one_in(6)))
+    preconditioned = solver == "pcg" or (solver in LEAST_SQUARES and solver != "direct" and not isinstance(damp, list) and draw(one_in(6)))
     of_matrix = draw(matrices(hermitian))
     if solver == "minres" and not damp:  # with D² an indefinite A may be singular
         of_matrix["indefinite"] = draw(st.booleans())

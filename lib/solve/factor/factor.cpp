@@ -305,9 +305,15 @@ WholeFactor<T> narrowed(Communicator& comm, const std::shared_ptr<Backend>& back
   } else {
     const Index count = wide.elements.size();
     Buffer<T> elements = attempt(comm, [&] { return Buffer<T>(backend, count); });
+    // The largest element of a triangle is on its diagonal, or nearly.
+    const Index step = (wide.is_inverse ? 0 : wide.rows) + 1;
+    double largest = 0;
+    for (Index i = 0; i < count; i += step) largest = std::max(largest, std::abs(wide.elements.data()[i]));
+    const int power = largest > 0 ? -std::ilogb(largest) : 0;
+    const double scale = std::ldexp(1.0, power);
     std::transform(wide.elements.data(), wide.elements.data() + count, elements.data(),
-                   [](Accumulator<T> element) { return T(element); });
-    return {std::move(elements), wide.rows, wide.is_inverse, wide.power};
+                   [=](Accumulator<T> element) { return T(scale * element); });
+    return {std::move(elements), wide.rows, wide.is_inverse, wide.power + (wide.is_inverse ? -power : power)};
   }
 }
 

@@ -123,15 +123,19 @@ class Direct final : public GradientMethod<T> {
 
   /// z = M s, or M u. Returns sᴴz, or uᴴz.
   ColumnScalars precondition(ColumnRun<T>& run) {
-    const T scale = to_scalar<T>(std::ldexp(1.0, -2 * run.operator_power()));
-    if (!of_data_) {
-      factor_->apply(scale, s, T(0), z);
-      return run.sum(dot(s, z))[0];
-    }
+    if (!of_data_) return apply_inverse(run, s);
     copy(r, q);
     q -= run.squared_damping() * y;
-    factor_->apply(scale, q, T(0), z);
-    return run.sum(dot(q, z))[0];
+    return apply_inverse(run, q);
+  }
+  /// z = M u. The factor is of A, but the method's A is 2^power times that. Half of 2^(−2·power) multiplies u,
+  /// and half the result, so that none leaves the range of T. Returns uᴴz.
+  ColumnScalars apply_inverse(ColumnRun<T>& run, DistMatrix<T>& u) {
+    const double half = std::ldexp(1.0, -run.operator_power());
+    if (half != 1) u *= half;
+    factor_->apply(to_scalar<T>(half), u, T(0), z);
+    if (half != 1) u *= 1 / half;
+    return run.sum(dot(u, z))[0];
   }
 
   /// s = Aᴴ r − D² x.
