@@ -231,6 +231,7 @@ class FactorMaker {
     }
     require<InputError>(std::isfinite(cholesky->trace()),
                         "A has no factor, since it has elements that are not finite");
+    facts_.norm = std::ldexp(std::sqrt(longest_squared_), -R_.power);
     const bool is_definite = cholesky->compute(0);
     if (is_definite) facts_.condition = condition_of(grid_.comm(), view());
     if (is_definite && is_accurate()) return;
@@ -266,6 +267,8 @@ class FactorMaker {
 
   CholeskyFactor<Wide> sum_of_products() {
     epsilon_ = gram_matrix(A_, facts_.of_data ? GramSide::data : GramSide::models, R_.power, view());
+    longest_squared_ = 0;
+    for (Index j = 0; j < n_; ++j) longest_squared_ = std::max(longest_squared_, std::real(view()(j, j)));
     return {grid_.comm(), view(), damp(), diagonal_};
   }
   void choose_power() {
@@ -294,7 +297,8 @@ class FactorMaker {
   WholeFactor<Wide> R_;
   std::vector<double> diagonal_;
   FactorFacts facts_;
-  double epsilon_ = 0;  // of the sums
+  double epsilon_ = 0;          // of the sums
+  double longest_squared_ = 0;  // of a column, or row, of 2^power A
 };
 
 template <Scalar T>

@@ -69,7 +69,10 @@ class Direct final : public GradientMethod<T> {
     }
     this->begin(run);
     restart(run);
+    run.raise_operator_norms(
+        ColumnScalars(gamma.size(), std::ldexp(factor_->facts().norm, run.operator_power())));
     starts_from_zero_ = from_zero;
+    by_definition_ = ColumnScalars(gamma.size(), from_zero ? 1 : 0);
   }
 
   void iterate(ColumnRun<T>& run) override {
@@ -107,7 +110,7 @@ class Direct final : public GradientMethod<T> {
     const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
     keep(rr, ss, xx);
     gamma = ColumnScalars(xx.size());
-    by_definition_ = ColumnScalars(xx.size(), 1);
+    by_definition_ = ColumnScalars(xx.size());
     starts_from_zero_ = false;
     p.set_zero();
   }
@@ -128,8 +131,8 @@ class Direct final : public GradientMethod<T> {
     q -= run.squared_damping() * y;
     return apply_inverse(run, q);
   }
-  /// z = M u. The factor is of A, but the method's A is 2^power times that. Half of 2^(−2·power) multiplies u,
-  /// and half the result, so that none leaves the range of T. Returns uᴴz.
+  /// z = M u. The factor is of A, but the method's A is 2^power times that. Half of 2^(−2·power) multiplies
+  /// u, and half the result, so that none leaves the range of T. Returns uᴴz.
   ColumnScalars apply_inverse(ColumnRun<T>& run, DistMatrix<T>& u) {
     const double half = std::ldexp(1.0, -run.operator_power());
     if (half != 1) u *= half;
