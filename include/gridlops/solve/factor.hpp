@@ -15,9 +15,10 @@ struct FactorFacts {
   double damp = 0;       ///< D
   /// What rounding made it necessary to add to D², in the units of ‖A‖²; 0 if nothing.
   double shift = 0;
-  double norm = 0;       ///< the length of A's longest column, or row: a lower bound of ‖A‖
-  double condition = 0;  ///< an estimate of ‖R‖₁‖R⁻¹‖₁, about the condition number of [A; D·I]
-  Index rank = 0;        ///< the singular values that count: min(m, n), unless some are 0 but for rounding
+  double norm = 0;  ///< the length of A's longest column, or row: a lower bound of ‖A‖
+  /// An estimate of ‖R‖₁‖R⁻¹‖₁, about the condition number of [A; D·I]; of the singular values that count.
+  double condition = 0;
+  Index rank = 0;  ///< the singular values that count: min(m, n), unless some are 0 but for rounding
 };
 
 /// A triangular matrix R with RᴴR = AᴴA + D²I where A has at least as many rows as columns, else RᴴR = AAᴴ +

@@ -98,6 +98,10 @@ class NormalInverse final : public Factor<T> {
     const auto n = static_cast<cblas::Int>(Z.rows), k = static_cast<cblas::Int>(R_.rows),
                cols = static_cast<cblas::Int>(Z.cols);
     const T* const R = R_.elements.data();
+    if (R_.is_inverse && k == 0) {
+      std::fill_n(Z.data, Z.size(), T(0));
+      return;
+    }
     if (R_.is_inverse) {
       trace_flops(2 * product_flops<T>(R_.rows, Z.rows, Z.cols));
       cblas::gemm(Op::none, Op::none, k, cols, n, T(1), R, k, Z.data, n, T(0), between, k);
@@ -125,7 +129,7 @@ double condition_of(Communicator& comm, MatrixView<S> R) {
   return largest_of(comm, [&] { return lapack::condition_of_upper(MatrixView<const S>(R)); });
 }
 
-/// The Cholesky factor of G + D²I.
+/// The Cholesky factor of G + D²I, in the place of G's upper triangle.
 template <Scalar S>
 class CholeskyFactor {
  public:
@@ -133,8 +137,6 @@ class CholeskyFactor {
   CholeskyFactor(Communicator& comm, MatrixView<S> G, double damp, std::vector<double>& diagonal)
       : comm_(comm), G_(G), diagonal_(diagonal) {
     for (Index j = 0; j < G.cols; ++j) diagonal[at(j)] = std::real(G(j, j)) + damp * damp;
-    for (Index j = 0; j < G.cols; ++j)
-      for (Index i = 0; i < j; ++i) G(j, i) = conjugate(G(i, j));
   }
 
   /// Σ of the diagonal.
@@ -143,59 +145,44 @@ class CholeskyFactor {
     for (const double element : diagonal_) sum += element;
     return sum;
   }
-  /// R takes the place of the upper triangle, if G + (D² + shift) I is positive definite (collective over
-  /// the ranks, which agree about it).
-  bool compute(double shift) {
-    const TraceRegion region("Cholesky");
-    restore(shift);
-    return largest_of(comm_, [&] { return lapack::cholesky(G_) ? 0 : 1; }) == 0;
+  /// Keeps G in its lower triangle, so that restore() can be called.
+  void keep() {
+    for (Index j = 0; j < G_.cols; ++j)
+      for (Index i = 0; i < j; ++i) G_(j, i) = conjugate(G_(i, j));
   }
-  /// Makes the matrix whole again, with a shift.
-  void restore(double shift) {
-    for (Index j = 0; j < G_.cols; ++j) {
+  void restore() {
+    for (Index j = 0; j < G_.cols; ++j)
       for (Index i = 0; i < j; ++i) G_(i, j) = conjugate(G_(j, i));
-      G_(j, j) = diagonal_[at(j)] + shift;
-    }
+    shift_diagonal(0);
   }
-  /// The same with the least shift that is tried and is enough, which it returns. epsilon: of the sums in G.
+  /// Computes R, if G + D²I is positive definite (collective over the ranks, which agree about it).
+  bool compute() { return compute_with(0); }
+  /// Computes R of G + (D² + shift) I for the least shift that is tried and is enough, which it returns.
+  /// epsilon: of the sums in G.
   double compute_shifted(double epsilon) {
     constexpr int most_tries = 30;
     double shift = trace() > 0 ? 11 * epsilon * trace() : 1;
-    for (int tries = 0; tries < most_tries && !compute(shift); ++tries) shift *= 10;
+    for (int tries = 0; tries < most_tries; ++tries, shift *= 10) {
+      restore();
+      if (compute_with(shift)) break;
+    }
     return shift;
   }
 
  private:
+  void shift_diagonal(double shift) {
+    for (Index j = 0; j < G_.cols; ++j) G_(j, j) = diagonal_[at(j)] + shift;
+  }
+  bool compute_with(double shift) {
+    const TraceRegion region("Cholesky");
+    shift_diagonal(shift);
+    return largest_of(comm_, [&] { return lapack::cholesky(G_) ? 0 : 1; }) == 0;
+  }
+
   Communicator& comm_;
   const MatrixView<S> G_;
   const std::vector<double>& diagonal_;
 };
-
-/// W = Σ⁻¹ Vᴴ of the singular values of M that are more than `smallest` times the largest, whose number is
-/// its rows; or, where is_squared says so, Σ^(−1/2) Vᴴ (collective over the ranks). Overwrites M.
-template <Scalar S>
-WholeFactor<S> truncated_inverse(Communicator& comm, const std::shared_ptr<Backend>& backend, MatrixView<S> M,
-                                 double smallest, bool is_squared) {
-  const TraceRegion region("singular values");
-  const Index n = M.cols;
-  Buffer<S> U, Vh;
-  std::vector<double> values;
-  attempt(comm, [&] {
-    U = Buffer<S>(backend, n * n);
-    Vh = Buffer<S>(backend, n * n);
-    values.resize(at(n));
-    require<InputError>(lapack::singular_values(M, values.data(), U.data(), Vh.data()),
-                        "the singular values of a factor with ", n, " columns did not converge");
-  });
-  const auto is_rounding = [&](double value) { return value <= smallest * values.front(); };
-  const double lost = largest_of(
-      comm, [&] { return static_cast<double>(std::count_if(values.begin(), values.end(), is_rounding)); });
-  const Index rank = n - static_cast<Index>(lost);
-  for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < rank; ++i)
-      U.data()[i + j * rank] = Vh.data()[i + j * n] / (is_squared ? std::sqrt(values[at(i)]) : values[at(i)]);
-  return {std::move(U), rank, true};
-}
 
 template <Scalar T>
 void require_factor(const LinearOperator<T>& A, double damp) {
@@ -232,15 +219,16 @@ class FactorMaker {
     require<InputError>(std::isfinite(cholesky->trace()),
                         "A has no factor, since it has elements that are not finite");
     facts_.norm = std::ldexp(std::sqrt(longest_squared_), -R_.power);
-    const bool is_definite = cholesky->compute(0);
+    const auto* const rows = facts_.of_data ? nullptr : dynamic_cast<const MatrixInBlocks<T>*>(&A_);
+    if (rows == nullptr) cholesky->keep();
+    const bool is_definite = cholesky->compute();
     if (is_definite) facts_.condition = condition_of(grid_.comm(), view());
     if (is_definite && is_accurate()) return;
-    const auto* const rows = facts_.of_data ? nullptr : dynamic_cast<const MatrixInBlocks<T>*>(&A_);
     if (rows != nullptr) return factor_rows(*rows);
     if (is_definite) return;
     if (facts_.of_data) {
       // Of data that A cannot have, a shift would make y so long that nothing is left of x = Aᴴ y.
-      cholesky->restore(0);
+      cholesky->restore();
       return truncate(static_cast<double>(n_) * epsilon_, true);
     }
     facts_.shift = std::ldexp(cholesky->compute_shifted(epsilon_), -2 * R_.power);
@@ -284,11 +272,31 @@ class FactorMaker {
     for (Index j = 0; j < n_; ++j) std::fill(view().column(j) + j + 1, view().column(j) + n_, Wide(0));
     truncate(rounding(), false);
   }
+  /// R becomes W = Σ⁻¹ Vᴴ of its singular values that are more than `smallest` times the largest, or Σ^(−1/2)
+  /// Vᴴ where it is the square.
   void truncate(double smallest, bool is_squared) {
-    const int power = R_.power;
-    R_ = truncated_inverse(grid_.comm(), grid_.backend(), view(), smallest, is_squared);
-    R_.power = power;
-    facts_.rank = R_.rows;
+    const TraceRegion region("singular values");
+    Buffer<Wide> U, Vh;
+    std::vector<double> values;
+    attempt(grid_.comm(), [&] {
+      U = Buffer<Wide>(grid_.backend(), n_ * n_);
+      Vh = Buffer<Wide>(grid_.backend(), n_ * n_);
+      values.resize(at(n_));
+      require<InputError>(lapack::singular_values(view(), values.data(), U.data(), Vh.data()),
+                          "the singular values of a factor with ", n_, " columns did not converge");
+    });
+    const auto is_rounding = [&](double value) { return value <= smallest * values.front(); };
+    const double lost = largest_of(grid_.comm(), [&] {
+      return static_cast<double>(std::count_if(values.begin(), values.end(), is_rounding));
+    });
+    if (is_squared)
+      for (double& value : values) value = std::sqrt(value);
+    const Index rank = n_ - static_cast<Index>(lost);
+    for (Index j = 0; j < n_; ++j)
+      for (Index i = 0; i < rank; ++i) U.data()[i + j * rank] = Vh.data()[i + j * n_] / values[at(i)];
+    R_ = {std::move(U), rank, true, R_.power};
+    facts_.rank = rank;
+    facts_.condition = rank > 0 ? values.front() / values[at(rank - 1)] : 0;
   }
 
   const LinearOperator<T>& A_;

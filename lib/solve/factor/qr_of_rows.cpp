@@ -30,7 +30,7 @@ class RowReflector {
   }
   void add(MatrixView<const T> rows) {
     const TraceRegion region("QR");
-    trace_flops(2 * product_flops<T>(rows.rows, rows.cols, rows.cols) / 2);
+    trace_flops(product_flops<T>(rows.rows, rows.cols, rows.cols));
     rows_.for_each(
         rows, [&](MatrixView<Wide> wide) { lapack::append_rows<Wide>(R_, wide, false, memory_.data()); });
   }

@@ -191,6 +191,7 @@ TEMPLATE_TEST_CASE("The direct solver finds the shortest solution where A has a 
         CHECK(R->facts().by_qr == (m > n));
         CHECK(R->facts().rank == 20);
         CHECK(R->facts().shift == 0);
+        CHECK(R->facts().condition == Approx(30));
         for (Index j = 0; j < 3; ++j) {
           CHECK(is_solved(solution.verdict(j).reason));
           CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, 0)) <= 1e-11);
@@ -281,6 +282,25 @@ TEMPLATE_TEST_CASE("A factor may be of a matrix as large or small as its type al
         CHECK(relative_difference(x, exact_solution(matrix, values, b, 1, 0.25)) <=
               (is_double<T> ? 1e-11 : 1e-3));
       }
+    }
+  }
+}
+
+TEST_CASE("A matrix of zeros has a factor of rank 0, whose inverse is 0, unless it is damped") {
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{9, 5}, {5, 9}}) {
+      const OperatorPtr<double> A =
+          dense_operator<double>(grid, Algorithm::stationary_a, m, n, [](Index, Index) { return 0.0; });
+      const auto M = factor(*A), damped = factor(*A, 2);
+      if (!grid->is_member()) continue;
+      CHECK(M->facts().rank == 0);
+      CHECK(damped->facts().rank == 5);
+      DistMatrix<double> X(grid, M->domain().layout(3)), Y(grid, M->domain().layout(3));
+      X.fill(random_elements<double>(3));
+      M->apply(1, X, 0, Y);
+      for (const double y : everywhere(Y)) CHECK(y == 0);
+      damped->apply(4, X, 0, Y);
+      CHECK(relative_difference(everywhere(Y), everywhere(X)) <= 1e-15);
     }
   }
 }
