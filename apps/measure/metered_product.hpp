@@ -55,6 +55,7 @@ class MeteredProduct final : public LinearOperator<T> {
       : LinearOperator<T>(A->range(), A->domain()), A_(std::move(A)), received_(std::move(received)) {}
 
   bool has_one_pass() const override { return A_->has_one_pass(); }
+  const LinearOperator<T>& watched() const override { return A_->watched(); }
 
  private:
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {

@@ -458,6 +458,8 @@ def check_chosen_solvers(suite, rng):
         suite.check(f"--solver auto: {report['options']['why']}" in run.output, "does not say why", run.output)
         if "--damps" not in words:
             suite.close(np.load(suite.folder / "X.npy")[:, :4], expected[:, : len(report["columns"])], 1e-5, words)
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--solver", "direct", ranks=2, environment={"GRIDLOPS_TRACE": "summary"})
+    suite.check(run.status == 0 and "Gram matrix" in run.output + run.errors, "a factor that is not made of rows", run.output, run.errors)
     _, _, report = problem.solve("--iterations", 2, "--checkpoint", "chosen", status=3)
     suite.check(report is None or "why" not in report["options"], "a reason for a solver that was given", report)
     _, X, report = problem.solve("--solver", "auto", "--iterations", 1000, "--restart", "chosen")

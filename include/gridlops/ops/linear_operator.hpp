@@ -65,6 +65,10 @@ class GRIDLOPS_EXPORT LinearOperator {
   void normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                       DistMatrix<T>& U, DistMatrix<T>& V) const;
 
+  /// The operator whose products these are, if this one only watches them; else this one. Functions that need
+  /// more of a matrix than products, such as its rows, ask for it.
+  virtual const LinearOperator& watched() const { return *this; }
+
   /// Whether normal_product() reads A from memory only once; the same on all ranks. Of an operator made of
   /// others: whether it does so for at least one of them (operator_algebra.hpp).
   virtual bool has_one_pass() const { return false; }

@@ -19,7 +19,7 @@ constexpr std::size_t parts_of_sum = SquareSum().parts.size();
 
 template <Scalar T>
 std::vector<double> column_norms(const LinearOperator<T>& A) {
-  const auto* const matrix = dynamic_cast<const MatrixInBlocks<T>*>(&A);
+  const MatrixInBlocks<T>* const matrix = matrix_in_blocks(A);
   const ProcessGrid& grid = *A.domain().grid;
   require<UsageError>(
       matrix != nullptr && grid.backend()->memory_space() == MemorySpace::host, "an operator of ", A.rows(),

@@ -109,6 +109,12 @@ class MatrixInBlocks {
   ~MatrixInBlocks() = default;
 };
 
+/// The matrix of an operator, or of one that watches it; null if it has none that never moves.
+template <Scalar T>
+const MatrixInBlocks<T>* matrix_in_blocks(const LinearOperator<T>& A) {
+  return dynamic_cast<const MatrixInBlocks<T>*>(&A.watched());
+}
+
 /// Calls visit_rows() of this rank's block, after taking the scratch memory that it needs, and after
 /// allocate(), which takes the memory of use() (collective over the grid; one agreement). is_wanted: on this
 /// rank. Throws, on all ranks, if a rank lacks memory. What visiting throws on this rank is kept in

@@ -219,7 +219,7 @@ class FactorMaker {
     require<InputError>(std::isfinite(cholesky->trace()),
                         "A has no factor, since it has elements that are not finite");
     facts_.norm = std::ldexp(std::sqrt(longest_squared_), -R_.power);
-    const auto* const rows = facts_.of_data ? nullptr : dynamic_cast<const MatrixInBlocks<T>*>(&A_);
+    const MatrixInBlocks<T>* const rows = facts_.of_data ? nullptr : matrix_in_blocks(A_);
     if (rows == nullptr) cholesky->keep();
     const bool is_definite = cholesky->compute();
     if (is_definite) facts_.condition = condition_of(grid_.comm(), view());

@@ -105,7 +105,7 @@ void gram_of_products(const LinearOperator<T>& A, GramSide side, int power, Matr
 
 template <Scalar T>
 double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G) {
-  const auto* const matrix = dynamic_cast<const MatrixInBlocks<T>*>(&A);
+  const MatrixInBlocks<T>* const matrix = matrix_in_blocks(A);
   if (matrix != nullptr && side == GramSide::models) {
     gram_of_rows(*matrix, *A.domain().grid, power, G);
     return std::numeric_limits<double>::epsilon();
