@@ -291,6 +291,8 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     """
     if isinstance(B, np.ndarray) and solver in _native.hermitian_solvers and A.shape[0] == A.shape[1]:
         A = identity(A.domain, A.range, A.dtype) @ A  # on one rank nothing moves
+    if factor is not None and not isinstance(factor, Factor):
+        raise UsageError(f"a factor must be what gridlops.factor(A, damp) returned, not a value of type {type(factor).__name__}")
     given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances, factor)]
     return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
 

@@ -41,18 +41,19 @@ class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
 ///
 /// It is the Cholesky factor of AᴴA + D²I, or of AAᴴ + D²I. The ranks sum AᴴA from the rows of A, if A has at
 /// least as many rows as columns and is a matrix that never moves: made by matrix_mult() with block or
-/// stationary_a, by stream_matrix() or compress(). Each block is read once. Of other operators, and of AAᴴ,
-/// products with min(m, n) unit vectors are taken in both directions. Sums and factor are in double precision
-/// for every T; R is rounded to T.
+/// stationary_a, by stream_matrix() or compress(). Each block is read once, and sums are in double precision
+/// for every T. Of other operators, and of AAᴴ, products with min(m, n) unit vectors are taken in both
+/// directions, in T. The factor is computed in double precision, and rounded to T.
 ///
-/// This squares the condition number κ. Where nεκ² exceeds 0.1, the rows of A are read again, and R comes
-/// from QR of [A; D·I]. If its columns depend on each other but for rounding, singular values of R that are
-/// larger than max(m, n)·ε times the largest, with the ε of T, take its place, and the operator is the
-/// pseudoinverse of AᴴA + D²I. If rounding makes AAᴴ + D²I indefinite, singular values of it that are larger
-/// than m·ε times the largest do the same: those of A below 10⁻⁷‖A‖ or so count as 0. Where there are no rows
-/// to read, a positive definite matrix is made by adding as much to D² as that takes (Fukaya, Kannan,
-/// Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR factorization of
-/// ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is then a preconditioner.
+/// This squares the condition number κ. Let n be min(m, n). Where nεκ² exceeds 0.1, with the ε of the sums,
+/// or nεκ exceeds 1, with the ε of T, the rows of A are read again, and R comes from QR of [A; D·I]. If its
+/// columns depend on each other but for rounding, singular values of R that are larger than nε times the
+/// largest take its place, and the operator is the pseudoinverse of AᴴA + D²I. Of AAᴴ + D²I singular values
+/// take the place of R at once, those larger than nε times the largest: singular values of A below √(nε)‖A‖,
+/// 10⁻⁷‖A‖ or so, and in single precision 10⁻³‖A‖ or so, count as 0. Where there are no rows to read, a
+/// positive definite matrix is made by adding as much to D² as that takes (Fukaya, Kannan, Nakatsukasa,
+/// Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR factorization of ill-conditioned matrices,
+/// SIAM J. Sci. Comput. 42, 2020); the factor is then a preconditioner.
 ///
 ///   const auto R = factor(*A, damp);
 ///   solve(Solver::direct, *A, B, X, {.damp = damp}, {.factor = R.get()});  // for any right-hand sides

@@ -197,8 +197,9 @@ SolveReport block_cgls(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, 
 /// see factor(). With the convergence test of cgls(), and the same damping for all columns. Iterations
 /// correct what rounding left: one is the rule where the condition number is below about 10⁶. Where
 /// right-hand sides are many, this is faster than any iteration. All ranks hold the factor, of min(m, n)²
-/// elements. Of a rank-deficient A without damping x is the shortest solution, to the accuracy that the
-/// verdict tells.
+/// elements. column_stable cannot make columns independent here. With fewer rows than columns and damping, an
+/// initial guess is ignored. Of a rank-deficient A without damping x is the shortest solution, if the factor
+/// shows its rank.
 template <Scalar T>
 SolveReport direct(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                    const SolveOptions& options = {}) {

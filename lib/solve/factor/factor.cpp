@@ -212,12 +212,12 @@ class FactorMaker {
   /// Collective over the grid.
   void make() {
     std::optional<CholeskyFactor<Wide>> cholesky(sum_of_products());
-    if (!has_range(cholesky->trace())) {
+    if (!has_range()) {
       choose_power();
       cholesky.emplace(sum_of_products());
     }
-    require<InputError>(std::isfinite(cholesky->trace()),
-                        "A has no factor, since it has elements that are not finite");
+    const double trace = largest_of(grid_.comm(), [&] { return cholesky->trace(); });
+    require<InputError>(std::isfinite(trace), "A has no factor, since it has elements that are not finite");
     facts_.norm = std::ldexp(std::sqrt(longest_squared_), -R_.power);
     const MatrixInBlocks<T>* const rows = facts_.of_data ? nullptr : matrix_in_blocks(A_);
     if (rows == nullptr) cholesky->keep();
@@ -225,12 +225,14 @@ class FactorMaker {
     if (is_definite) facts_.condition = condition_of(grid_.comm(), view());
     if (is_definite && is_accurate()) return;
     if (rows != nullptr) return factor_rows(*rows);
-    if (is_definite) return;
     if (facts_.of_data) {
-      // Of data that A cannot have, a shift would make y so long that nothing is left of x = Aᴴ y.
+      // Of data that A cannot have, a shift, or a pivot that is rounding, would make y so long that nothing
+      // is left of x = Aᴴ y. Rounding is that of sums over the columns.
       cholesky->restore();
-      return truncate(static_cast<double>(n_) * epsilon_, true);
+      const double sums = std::sqrt(static_cast<double>(A_.cols()));
+      return truncate(std::max(static_cast<double>(n_), sums) * epsilon_, true);
     }
+    if (is_definite) return;
     facts_.shift = std::ldexp(cholesky->compute_shifted(epsilon_), -2 * R_.power);
     facts_.condition = condition_of(grid_.comm(), view());
   }
@@ -240,12 +242,15 @@ class FactorMaker {
  private:
   MatrixView<Wide> view() { return R_.elements.matrix(n_, n_); }
   double damp() const { return std::ldexp(facts_.damp, R_.power); }
-  /// Whether squares of norms, and what Cholesky makes of them, are in the range of doubles.
-  bool has_range(double trace) const { return n_ == 0 || (trace > 1e-200 && trace < 1e200); }
+  /// Whether squares of norms, and what Cholesky makes of them, are in the range of the sums.
+  bool has_range() const {
+    constexpr double of_single = 1e-10;
+    const double most = epsilon_ > of_single ? 1e25 : 1e200;
+    return n_ == 0 || (longest_squared_ > 1 / most && longest_squared_ < most && damp() < std::sqrt(most));
+  }
   /// What elements of A in their own precision leave of singular values, relative to the largest.
   double rounding() const {
-    return static_cast<double>(std::max(A_.rows(), A_.cols())) *
-           static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+    return static_cast<double>(n_) * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   }
   bool has_full_rank() const { return facts_.condition * rounding() < 1; }
   /// Whether corrections by this Cholesky factor contract the error: by nεκ² or so.
@@ -282,6 +287,11 @@ class FactorMaker {
       U = Buffer<Wide>(grid_.backend(), n_ * n_);
       Vh = Buffer<Wide>(grid_.backend(), n_ * n_);
       values.resize(at(n_));
+      constexpr Index most = 20000;  // LAPACK counts its memory, 4n² elements, in 32 bits
+      require<UsageError>(n_ <= most, "the factor has ", n_,
+                          " columns, and is singular but for rounding; take a damping, or another solver: "
+                          "singular values are computed of at most ",
+                          most);
       require<InputError>(lapack::singular_values(view(), values.data(), U.data(), Vh.data()),
                           "the singular values of a factor with ", n_, " columns did not converge");
     });

@@ -42,6 +42,7 @@ class GramSum {
 
  private:
   void add_product(MatrixView<const Wide> rows) {
+    if (rows.empty()) return;
     const auto size = [](Index n) { return static_cast<cblas::Int>(n); };
     trace_flops(product_flops<T>(rows.cols, rows.rows, rows.cols) / 2);
     cblas::add_gram(size(rows.cols), size(rows.rows), rows.data, size(std::max<Index>(rows.stride, 1)),
@@ -82,6 +83,7 @@ void gram_of_products(const LinearOperator<T>& A, GramSide side, int power, Matr
   const Space& space = of_models ? A.domain() : A.range();
   const Space& other = of_models ? A.range() : A.domain();
   const T scale = to_scalar<T>(std::ldexp(1.0, power));
+  FailureScope failures;
   for (Index first = 0; first < G.cols; first += most_unit_vectors) {
     const Index count = std::min(most_unit_vectors, G.cols - first);
     DistMatrix<T> E = allocate_matrix<T>(space.grid, space.layout(count)),
@@ -99,6 +101,7 @@ void gram_of_products(const LinearOperator<T>& A, GramSide side, int power, Matr
     for (Index j = 0; j < count; ++j)
       std::copy_n(whole.local().column(j), first + j + 1, G.column(first + j));
   }
+  failures.settle(space.grid->comm());
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ class Direct final : public GradientMethod<T> {
     if (of_data_) state.scratch(Ahp, A.domain());
     state.scalars(gamma);
     state.scalars(by_definition_);
+    state.scalars(starts_from_zero_);
     for (ColumnScalars* const norm2 : {&rr_, &ss_, &xx_}) state.scalars(*norm2);
   }
 
@@ -71,7 +72,7 @@ class Direct final : public GradientMethod<T> {
     restart(run);
     run.raise_operator_norms(
         ColumnScalars(gamma.size(), std::ldexp(factor_->facts().norm, run.operator_power())));
-    starts_from_zero_ = from_zero;
+    starts_from_zero_ = ColumnScalars(gamma.size(), from_zero ? 1 : 0);
     by_definition_ = ColumnScalars(gamma.size(), from_zero ? 1 : 0);
   }
 
@@ -91,8 +92,8 @@ class Direct final : public GradientMethod<T> {
     update(axpy(alpha, w, x), axpy(-alpha, q, r));  // x += α w, r −= α A w
     if (of_data_) y += alpha * p;
     compute_gradient(run);
-    if (factor_->facts().by_qr && starts_from_zero_) correct(run);
-    starts_from_zero_ = false;
+    if (factor_->facts().by_qr && largest(starts_from_zero_) == 1) correct(run, alpha);
+    starts_from_zero_ = ColumnScalars(alpha.size());
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
     keep(rr, ss, xx);
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
@@ -110,8 +111,7 @@ class Direct final : public GradientMethod<T> {
     const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
     keep(rr, ss, xx);
     gamma = ColumnScalars(xx.size());
-    by_definition_ = ColumnScalars(xx.size());
-    starts_from_zero_ = false;
+    by_definition_ = starts_from_zero_ = ColumnScalars(xx.size());
     p.set_zero();
   }
 
@@ -150,8 +150,9 @@ class Direct final : public GradientMethod<T> {
   /// x += M s, so that the first iteration solves the corrected seminormal equations, whose x is about as
   /// accurate as that of QR with Q (Björck: Stability analysis of the method of seminormal equations for
   /// linear least squares problems, Linear Algebra Appl. 88/89, 1987). Directions begin anew.
-  void correct(ColumnRun<T>& run) {
+  void correct(ColumnRun<T>& run, const ColumnScalars& steps) {
     precondition(run);
+    z *= ratio(steps, steps);  // columns that have ended stay as they are
     x += z;
     A.apply(-1, z, 1, r);
     compute_gradient(run);
@@ -165,7 +166,7 @@ class Direct final : public GradientMethod<T> {
     const double half_the_digits = std::sqrt(static_cast<double>(std::numeric_limits<Real<T>>::epsilon()));
     for (Index k = 0; k < alpha.size(); ++k) {
       if (alpha[k] == 0) continue;  // the column ends here, unchanged
-      const bool is_whole = starts_from_zero_ && std::abs(alpha[k] - 1) <= half_the_digits;
+      const bool is_whole = starts_from_zero_[k] == 1 && std::abs(alpha[k] - 1) <= half_the_digits;
       if (is_whole) alpha[k] = 1;
       by_definition_[k] = is_whole ? 1 : 0;
     }
@@ -181,7 +182,7 @@ class Direct final : public GradientMethod<T> {
   const Factor<T>* factor_;
   std::shared_ptr<const Factor<T>> own_factor_;
   DistMatrix<T> p, q, z, y, Ahp;
-  bool starts_from_zero_ = false;
+  ColumnScalars starts_from_zero_;  // 1 before the first iteration, if x is 0, else 0
   ColumnScalars by_definition_;  // 1 where the norms below are those of b − Ax and of its gradient, else 0
   ColumnScalars rr_, ss_, xx_;   // ‖r‖², ‖s‖², ‖x‖²
 };

@@ -2,6 +2,7 @@
 // Least squares by a factor.
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -198,6 +199,41 @@ TEMPLATE_TEST_CASE("The direct solver finds the shortest solution where A has a 
         }
       }
     }
+  }
+}
+
+TEST_CASE("Of fewer rows than columns, of which one is another's copy, no pivot that is rounding counts") {
+  const Element<double> b = random_elements<double>(4);
+  for (const auto& grid : compact_grids()) {
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      CAPTURE(grid->rows(), grid->cols(), seed);
+      std::vector<double> values = geometric(22, 30);
+      values.push_back(0);
+      const KnownSpectrum<double> matrix(23, 45, values, seed);
+      const OperatorPtr<double> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+      const auto R = factor(*A);
+      const Solution<double> solution = solve<double>(direct, *A, 2, b);
+      if (!grid->is_member()) continue;
+      CHECK(R->facts().rank == 22);
+      for (Index j = 0; j < 2; ++j) {
+        CHECK(is_solved(solution.verdict(j).reason));
+        CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, 0)) <= 1e-11);
+      }
+    }
+  }
+}
+
+TEST_CASE("A tall matrix in single precision loses no singular value to the number of its rows") {
+  constexpr Index m = 60000, n = 5;
+  const KnownSpectrum<float> matrix(m, n, geometric(n, 300));
+  const Element<float> b = random_elements<float>(4);
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<float> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const auto R = factor(*A);
+    const Solution<float> solution = solve<float>(direct, *A, 2, b);
+    if (!grid->is_member()) continue;
+    CHECK(R->facts().rank == n);
+    for (Index j = 0; j < 2; ++j) CHECK(is_solved(solution.verdict(j).reason));
   }
 }
 
