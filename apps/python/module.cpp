@@ -72,6 +72,7 @@ PYBIND11_MODULE(_native, native) {
   bind_operators(native);
   bind_array_operators(native);
   bind_slice_groups(native);
+  bind_factors(native);
   bind_solvers(native);
   bind_refinement(native);
   bind_sweeps(native);

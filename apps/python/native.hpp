@@ -102,6 +102,7 @@ void bind_dlpack(py::module_& native);
 void bind_operators(py::module_& native);
 void bind_array_operators(py::module_& native);
 void bind_slice_groups(py::module_& native);
+void bind_factors(py::module_& native);
 void bind_solvers(py::module_& native);
 void bind_refinement(py::module_& native);
 void bind_sweeps(py::module_& native);

@@ -291,22 +291,6 @@ void bind_solve(py::module_ native) {
 }
 
 template <Scalar T>
-void bind_factor(py::module_ native) {
-  native.def("factor", [](const Operator<T>& A, double damp) {
-    std::shared_ptr<const Factor<T>> made;
-    {
-      const py::gil_scoped_release release;
-      made = factor<T>(*A.ptr, damp);
-    }
-    const FactorFacts& facts = made->facts();
-    return py::make_tuple(Operator<T>{made},
-                          py::dict(py::arg("of_data") = facts.of_data, py::arg("by_qr") = facts.by_qr,
-                                   py::arg("damp") = facts.damp, py::arg("shift") = facts.shift,
-                                   py::arg("condition") = facts.condition, py::arg("rank") = facts.rank));
-  });
-}
-
-template <Scalar T>
 void bind_error_bounds(py::module_ native) {
   native.def("error_bounds",
              [](const std::vector<double>& residual_norms, const std::vector<double>& relative_gradient_norms,
@@ -432,7 +416,6 @@ void bind_inversion(py::module_ native) {
 template <Scalar T>
 void bind_solvers_of_type(py::module_ native) {
   bind_solve<T>(native);
-  bind_factor<T>(native);
   bind_error_bounds<T>(native);
   bind_penalties<T>(native);
   bind_inversion<T>(native);

@@ -20,7 +20,7 @@ struct SolverSeconds {
   double iteration = 0, factor = 0;
 };
 
-/// What --solver auto stands for, cgls, block-cgls or direct, by what is known before anything is read. Not
+/// Chooses cgls, block-cgls or direct for --solver auto, before anything is read. Not
 /// collective; ranks with the same arguments choose alike. saved: of the run that a restart continues;
 /// shape: of the products; seconds: none if the machine has no model of them.
 ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,

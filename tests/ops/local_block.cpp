@@ -12,6 +12,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/solve/factor.hpp"
 #include "ops/matrix/stationary_operator.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/problems.hpp"
@@ -129,6 +130,7 @@ TEST_CASE("A block that fails on one rank is an error on all, and not for good",
       fails_alike([&] { op.apply_adjoint(1, data, 0, U); });
       fails_alike([&] { op.normal_product(model, data, Q, U, V); });
       fails_alike([&] { column_norms(op); });
+      fails_alike([&] { factor(op); });
       *fails = false;
       CHECK(products(op, X, Y) == before);
     }

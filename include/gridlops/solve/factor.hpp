@@ -8,12 +8,12 @@
 
 namespace gridlops {
 
-/// What is known of a factor, the same on all members of the grid. Idle ranks know of_data and damp.
+/// The facts of a factor, the same on all members of the grid. Idle ranks know only of_data and damp.
 struct FactorFacts {
   bool of_data = false;  ///< of AAᴴ + D²I, since A has fewer rows than columns; else of AᴴA + D²I
   bool by_qr = false;    ///< by QR of [A; D·I]; else by Cholesky of the matrix above
   double damp = 0;       ///< D
-  /// What rounding made it necessary to add to D², in the units of ‖A‖²; 0 if nothing.
+  /// The number that was added to D² where rounding made the matrix indefinite, in the units of ‖A‖²; else 0.
   double shift = 0;
   double norm = 0;  ///< the length of A's longest column, or row: a lower bound of ‖A‖
   /// An estimate of ‖R‖₁‖R⁻¹‖₁, about the condition number of [A; D·I]; of the singular values that count.
@@ -70,7 +70,7 @@ struct FactorBytes {
   Index kept = 0;           ///< R
   Index while_applied = 0;  ///< scratch memory
 };
-/// Returns those of an m × n matrix on so many ranks, and this number of right-hand sides. Not collective.
+/// Returns those of a rows × cols matrix on this number of ranks, for nrhs right-hand sides. Not collective.
 GRIDLOPS_EXPORT FactorBytes factor_bytes(Index rows, Index cols, ScalarType type, Index nrhs, int ranks);
 
 }  // namespace gridlops

@@ -8,6 +8,11 @@
 
 namespace gridlops {
 
+/// The bytes of an element in the precision of sums.
+constexpr Index size_of_sums(ScalarType type) {
+  return size_of(type == ScalarType::f32 || type == ScalarType::f64 ? ScalarType::f64 : ScalarType::c128);
+}
+
 /// Copies of some rows at a time, multiplied by a power of two, in the precision of sums.
 template <Scalar T>
 class ConvertedRows {

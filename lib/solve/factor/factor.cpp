@@ -248,7 +248,7 @@ class FactorMaker {
     const double most = epsilon_ > of_single ? 1e25 : 1e200;
     return n_ == 0 || (longest_squared_ > 1 / most && longest_squared_ < most && damp() < std::sqrt(most));
   }
-  /// What elements of A in their own precision leave of singular values, relative to the largest.
+  /// The smallest singular value that elements rounded to T can show, relative to the largest.
   double rounding() const {
     return static_cast<double>(n_) * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   }

@@ -12,9 +12,9 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "local/products/cblas.hpp"
-#include "ops/matrix/whole_rows.hpp"
 #include "solve/factor/converted_rows.hpp"
 #include "solve/factor/triangles.hpp"
+#include "solve/factor/whole_rows.hpp"
 
 namespace gridlops {
 
@@ -22,6 +22,7 @@ namespace {
 
 /// The most columns that products with unit vectors have.
 constexpr Index most_unit_vectors = 64;
+
 /// G + 2^(2·power) rowsᴴ rows, for some rows of A after others.
 template <Scalar T>
 class GramSum {
@@ -119,9 +120,10 @@ double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixV
 
 Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks) {
   const bool by_rows = rows >= cols;
-  const Index n = std::min(rows, cols), wide = type == ScalarType::f32 || type == ScalarType::f64 ? 8 : 16;
+  const Index n = std::min(rows, cols);
   if (by_rows) {
-    const Index converted = size_of(type) == wide ? 0 : ConvertedRows<double>::most * n * wide;
+    const Index wide = size_of_sums(type),
+                converted = size_of(type) == wide ? 0 : ConvertedRows<double>::most * n * wide;
     return exchanged_rows_bytes(n, size_of(type), ranks) + converted;
   }
   // E, Y, the whole columns, and the message in which they come.

@@ -13,8 +13,8 @@ enum class GramSide { models, data };
 template <Scalar T>
 double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G);
 
-/// The bytes that gram_matrix() takes on one of so many ranks, at most, beside G and the scratch memory of
-/// products.
+/// Returns the most bytes that gram_matrix() takes on a rank, besides G and the scratch memory of products.
+/// ranks: their number.
 Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks);
 
 }  // namespace gridlops

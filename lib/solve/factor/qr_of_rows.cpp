@@ -7,9 +7,9 @@
 #include "base/instantiate.hpp"
 #include "gridlops/base/trace.hpp"
 #include "local/products/lapack.hpp"
-#include "ops/matrix/whole_rows.hpp"
 #include "solve/factor/converted_rows.hpp"
 #include "solve/factor/triangles.hpp"
+#include "solve/factor/whole_rows.hpp"
 
 namespace gridlops {
 
@@ -82,10 +82,9 @@ void qr_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power, 
 }
 
 Index qr_of_rows_bytes(Index cols, ScalarType type, int ranks) {
-  const Index wide = type == ScalarType::f32 || type == ScalarType::f64 ? 8 : 16;
   const Index elements =
       ConvertedRows<double>::most * cols + lapack::elements_to_append(cols) + (ranks > 1 ? cols * cols : 0);
-  return elements * wide + exchanged_rows_bytes(cols, size_of(type), ranks);
+  return elements * size_of_sums(type) + exchanged_rows_bytes(cols, size_of(type), ranks);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                       \

@@ -14,7 +14,7 @@ template <Scalar T>
 void qr_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power, double damp,
                 MatrixView<Accumulator<T>> R);
 
-/// The bytes that qr_of_rows() takes on one of so many ranks, at most, beside R.
+/// Returns the most bytes that qr_of_rows() takes on a rank, besides R. ranks: their number.
 Index qr_of_rows_bytes(Index cols, ScalarType type, int ranks);
 
 }  // namespace gridlops

@@ -72,8 +72,9 @@ class Direct final : public GradientMethod<T> {
     restart(run);
     run.raise_operator_norms(
         ColumnScalars(gamma.size(), std::ldexp(factor_->facts().norm, run.operator_power())));
-    starts_from_zero_ = ColumnScalars(gamma.size(), from_zero ? 1 : 0);
-    by_definition_ = ColumnScalars(gamma.size(), from_zero ? 1 : 0);
+    const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
+    keep(ss, rr, xx);
+    by_definition_ = starts_from_zero_ = ColumnScalars(gamma.size(), from_zero ? 1 : 0);
   }
 
   void iterate(ColumnRun<T>& run) override {
@@ -95,7 +96,7 @@ class Direct final : public GradientMethod<T> {
     if (factor_->facts().by_qr && largest(starts_from_zero_) == 1) correct(run, alpha);
     starts_from_zero_ = ColumnScalars(alpha.size());
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
-    keep(rr, ss, xx);
+    keep(ss, rr, xx);
     run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
   }
 
@@ -107,11 +108,8 @@ class Direct final : public GradientMethod<T> {
     return {.residual = sqrt(rr_), .normal = sqrt(ss_), .tested = sqrt(ss_), .x = sqrt(xx_)};
   }
 
-  void restart(ColumnRun<T>& run) override {
-    const auto [rr, ss, xx] = run.sum(norm2(r), norm2(s), norm2(x));
-    keep(rr, ss, xx);
-    gamma = ColumnScalars(xx.size());
-    by_definition_ = starts_from_zero_ = ColumnScalars(xx.size());
+  void restart(ColumnRun<T>&) override {
+    gamma = by_definition_ = starts_from_zero_ = ColumnScalars(gamma.size());
     p.set_zero();
   }
 
@@ -156,8 +154,7 @@ class Direct final : public GradientMethod<T> {
     x += z;
     A.apply(-1, z, 1, r);
     compute_gradient(run);
-    gamma = ColumnScalars(gamma.size());
-    by_definition_ = ColumnScalars(gamma.size());
+    gamma = by_definition_ = ColumnScalars(gamma.size());
   }
 
   /// Notes which columns have r and s by their definitions after this step: those that take all of their
@@ -171,9 +168,9 @@ class Direct final : public GradientMethod<T> {
       by_definition_[k] = is_whole ? 1 : 0;
     }
   }
-  void keep(const ColumnScalars& rr, const ColumnScalars& ss, const ColumnScalars& xx) {
-    rr_ = rr;
+  void keep(const ColumnScalars& ss, const ColumnScalars& rr, const ColumnScalars& xx) {
     ss_ = ss;
+    rr_ = rr;
     xx_ = xx;
   }
 

@@ -11,6 +11,7 @@
 #include "gridlops/dist/column_arithmetic.hpp"
 #include "gridlops/solve/factor.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
+#include "solve/factor/whole_rows.hpp"
 #include "streamed/scratch_disk.hpp"
 #include "support/lapack.hpp"
 #include "support/solution_checks.hpp"
@@ -122,6 +123,36 @@ TEMPLATE_TEST_CASE("A guess changes what the direct solver finds only in the ker
           }
           CHECK(relative_difference(solution.column(j), expected) <= 1e-10);
         }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Each row of a matrix comes whole to one rank, once", "", double, std::complex<float>) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a}) {
+      for (const auto& [m, n] : {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 1}, {2, 5}, {5, 2}, {2200, 3}}) {
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n);
+        const Element<T> element = random_elements<T>(1);
+        const OperatorPtr<T> A = dense_operator<T>(grid, algorithm, m, n, element);
+        std::vector<double> times(static_cast<std::size_t>(m), 0);
+        bool has_elements = true;
+        FailureScope failures;
+        visit_whole_rows<T>(
+            *matrix_in_blocks(*A), *grid, failures,
+            [&](Range rows, MatrixView<const T> elements) {
+              for (Index i = 0; i < rows.size; ++i) {
+                times[static_cast<std::size_t>(rows.begin + i)] += 1;
+                for (Index j = 0; j < n; ++j)
+                  has_elements = has_elements && elements(i, j) == element(rows.begin + i, j);
+              }
+            },
+            [] {});
+        CHECK(has_elements);
+        failures.reduce(grid->comm(), times);
+        if (n > 0) CHECK(times == std::vector<double>(static_cast<std::size_t>(m), 1));
       }
     }
   }

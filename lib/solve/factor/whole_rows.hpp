@@ -104,7 +104,7 @@ class RowExchange {
 /// Calls use() for each row of A once, on one rank of the grid: whole rows, some at a time, with their global
 /// numbers, in host memory (collective over the grid; one agreement). Each rank gets about as many rows.
 /// Blocks are read once. allocate() takes the memory of use(). Throws, on all ranks, if a rank lacks memory.
-/// What reading a block throws on this rank is kept in `failures`; then some rows are meaningless.
+/// If reading a block throws on this rank, `failures` keeps the exception, and some rows are meaningless.
 template <Scalar T, class Allocate>
 void visit_whole_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, FailureScope& failures,
                       const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
