@@ -5,7 +5,7 @@
     bench/peers/direct_solve.py build [--size 3000x1500] [--rhs 64,1000] [--condition 1e3] [--damp 1e-2] [--turns 5]
                                       [--solvers direct,block-cgls]
 
-The program has two ranks of one thread each, and NumPy two threads: AᴴA, Cholesky, AᴴB, and one correction by the gradient. A
+The program has two ranks of one thread each, and NumPy two threads: AᴴA (or AAᴴ), Cholesky, AᴴB, and one correction. A
 has singular values that fall geometrically; B = AX + noise of one per cent. Prints the load, and for each number of right-hand
 sides the medians of the seconds that each takes without files, with iterations and the largest gradient relative to ‖Aᴴb‖."""
 import argparse
@@ -25,22 +25,29 @@ RANKS = 2
 
 def make_problem(rows, cols, rhs, condition):
     rng = np.random.default_rng(0)
-    left, right = (np.linalg.qr(rng.standard_normal((size, cols)))[0] for size in (rows, cols))
-    A = (left * np.geomspace(1, 1 / condition, cols)) @ right.T
+    rank = min(rows, cols)
+    left, right = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (rows, cols))
+    A = (left * np.geomspace(1, 1 / condition, rank)) @ right.T
     B = A @ rng.standard_normal((cols, rhs))
     return A, B + 1e-2 * np.linalg.norm(B, axis=0) / np.sqrt(rows) * rng.standard_normal(B.shape)
 
 
 def by_numpy(A, B, damp):
     begin = time.perf_counter()
-    gram = A.T @ A
+    tall = A.shape[0] >= A.shape[1]
+    gram = A.T @ A if tall else A @ A.T
     gram[np.diag_indices_from(gram)] += damp**2
     factor = scipy.linalg.cho_factor(gram, overwrite_a=True)
     data = A.T @ B
-    X = scipy.linalg.cho_solve(factor, data)
-    gradient = A.T @ (B - A @ X) - damp**2 * X
+    Y = scipy.linalg.cho_solve(factor, data if tall else B)
+    X = Y if tall else A.T @ Y
+    rest = B - A @ X
+    gradient = A.T @ rest - damp**2 * X
     largest = np.max(np.linalg.norm(gradient, axis=0) / np.linalg.norm(data, axis=0))
-    X += scipy.linalg.cho_solve(factor, gradient)
+    if tall:
+        X += scipy.linalg.cho_solve(factor, gradient)
+    else:
+        X += A.T @ scipy.linalg.cho_solve(factor, rest - damp**2 * Y)
     return time.perf_counter() - begin, 1, largest
 
 
