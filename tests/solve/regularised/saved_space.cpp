@@ -323,17 +323,20 @@ TEMPLATE_TEST_CASE("Numbers of a saved space that do not fit together are refuse
   };
   check(sound);
   CHECK(taken == 1);
+  const std::vector<double> others{-1, 0, 1, 0.5, 3, 0x1p32, 0x1p62, 1e300, std::nan("")};
+  // One rank tries all of them, and more ranks, which take longer, some in turn.
+  const std::size_t step = grid->comm().size() == 1 ? 1 : 4;
   for (std::size_t k = 0; k < sound.size(); ++k) {
-    for (const double wrong : {-1.0, 0.0, 1.0, 0.5, 3.0, 0x1p32, 0x1p62, 1e300, std::nan("")}) {
-      CAPTURE(k, wrong);
+    for (std::size_t which = k % step; which < others.size(); which += step) {
+      CAPTURE(k, others[which]);
       std::vector<double> numbers = sound;
-      numbers[k] = wrong;
+      numbers[k] = others[which];
       check(numbers);
     }
-    check({sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(k)});
+    if (k % step == 0) check({sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(k)});
   }
-  CHECK(refused > 100);
-  CHECK(taken > 10);
+  CHECK(refused > 100 / static_cast<Index>(step));
+  CHECK(taken > 10 / static_cast<Index>(step));
 }
 
 namespace {
