@@ -66,6 +66,23 @@ class KnownSpectrum {
   T left(Index i, Index k) const { return reflector(u_, i, k); }
   T right(Index i, Index k) const { return reflector(v_, i, k); }
 
+  /// The x that minimises ‖A x − b‖² + D²‖x‖² for column j of b: the shortest if D is 0.
+  std::vector<T> least_squares_solution(const Element<T>& b, Index j, double damp) const {
+    std::vector<Wide> x(v_.size(), 0);
+    for (Index k = 0; k < static_cast<Index>(values_.size()); ++k) {
+      if (value(k) == 0) continue;
+      const Wide along = component(b, j, k) * (value(k) / (value(k) * value(k) + damp * damp));
+      for (Index i = 0; i < cols(); ++i) x[at(i)] += along * Wide(right(i, k));
+    }
+    return {x.begin(), x.end()};
+  }
+  /// Column j of b along the k-th left singular vector.
+  Wide component(const Element<T>& b, Index j, Index k) const {
+    Wide along = 0;
+    for (Index i = 0; i < rows(); ++i) along += Wide(conjugate(left(i, k))) * Wide(b(i, j));
+    return along;
+  }
+
  private:
   KnownSpectrum(std::vector<double> values, std::vector<Wide> u, std::vector<Wide> v)
       : values_(std::move(values)), u_(std::move(u)), v_(std::move(v)) {

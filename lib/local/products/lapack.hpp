@@ -33,6 +33,15 @@ void zgesdd_(const char* job, const gridlops::cblas::Int* m, const gridlops::cbl
              const gridlops::cblas::Int* ldu, std::complex<double>* Vh, const gridlops::cblas::Int* ldvh,
              std::complex<double>* work, const gridlops::cblas::Int* lwork, double* rwork,
              gridlops::cblas::Int* iwork, gridlops::cblas::Int* info, std::size_t job_length);
+void dsyevd_(const char* job, const char* uplo, const gridlops::cblas::Int* n, double* A,
+             const gridlops::cblas::Int* lda, double* w, double* work, const gridlops::cblas::Int* lwork,
+             gridlops::cblas::Int* iwork, const gridlops::cblas::Int* liwork, gridlops::cblas::Int* info,
+             std::size_t job_length, std::size_t uplo_length);
+void zheevd_(const char* job, const char* uplo, const gridlops::cblas::Int* n, std::complex<double>* A,
+             const gridlops::cblas::Int* lda, double* w, std::complex<double>* work,
+             const gridlops::cblas::Int* lwork, double* rwork, const gridlops::cblas::Int* lrwork,
+             gridlops::cblas::Int* iwork, const gridlops::cblas::Int* liwork, gridlops::cblas::Int* info,
+             std::size_t job_length, std::size_t uplo_length);
 void dpotrf_(const char* uplo, const gridlops::cblas::Int* n, double* A, const gridlops::cblas::Int* lda,
              gridlops::cblas::Int* info, std::size_t uplo_length);
 void zpotrf_(const char* uplo, const gridlops::cblas::Int* n, std::complex<double>* A,
@@ -136,6 +145,28 @@ bool singular_values(MatrixView<S> A, double* s, S* U, S* Vh) {
 template <class S>
 bool singular_values(MatrixView<S> A, double* s) {
   return SingularValueCall<S>(A.rows, A.cols, false).run(A, s, nullptr, nullptr);
+}
+
+/// G = V diag(w) Vᴴ of a Hermitian matrix, of which the upper triangle is read: w in ascending order, and V
+/// in the place of G. Returns whether the iteration converged. Takes memory for 2n² elements, which LAPACK
+/// counts in 32 bits.
+template <class S>
+bool eigenvectors(MatrixView<S> G, double* w) {
+  const auto n = static_cast<cblas::Int>(G.rows), lda = static_cast<cblas::Int>(std::max<Index>(G.stride, 1)),
+             few = 5 * n + 3, many = 2 * n * n + 6 * n + 1;
+  std::vector<cblas::Int> iwork(at(few));
+  cblas::Int info = 0;
+  if constexpr (is_complex<S>) {
+    const cblas::Int length = n * n + 2 * n + 1;
+    std::vector<S> work(at(length));
+    std::vector<double> real_work(at(many));
+    zheevd_("V", "U", &n, G.data, &lda, w, work.data(), &length, real_work.data(), &many, iwork.data(), &few,
+            &info, 1, 1);
+  } else {
+    std::vector<S> work(at(many));
+    dsyevd_("V", "U", &n, G.data, &lda, w, work.data(), &many, iwork.data(), &few, &info, 1, 1);
+  }
+  return info == 0;
 }
 
 /// The upper triangle of G becomes R with RᴴR = G; the lower one is not touched. Returns whether G was

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 
-#include "gridlops/solve/factor.hpp"
+#include "gridlops/solve/spectral_factor.hpp"
 #include "solve/methods/gradient_method.hpp"
 #include "solve/methods/method_of.hpp"
 
@@ -24,18 +25,22 @@ namespace {
 /// If A has fewer rows than columns, x = Aᴴ y with (AAᴴ + D²I) y = b, and the factor is that of AAᴴ + D²I:
 /// u = r − D² y takes the place of s in z and γ, and Aᴴ p that of p in x. Without damping, x − x₀ is then the
 /// shortest correction of a guess x₀; with damping a guess means nothing.
+///
+/// If columns have dampings of their own, a SpectralFactor serves them all.
 template <Scalar T>
 class Direct final : public GradientMethod<T> {
  public:
   explicit Direct(const SolverCall<T>& call)
       : GradientMethod<T>(call.A, traits_of(call.solver)),
         of_data_(call.A.rows() < call.A.cols()),
-        damp_(call.options.damp.one_or(0)),
-        factor_(call.operands.factor) {
-    if (factor_ == nullptr) return;
+        damp_(call.options.damp) {
+    if (call.operands.factor == nullptr) return;
+    take(call.operands.factor);
     const FactorFacts& facts = factor_->facts();
-    require<UsageError>(facts.damp == damp_, "direct: the factor has the damping ", facts.damp,
-                        ", but the problem has ", damp_);
+    for (const double damp : damp_.values())
+      require<UsageError>(spectrum_ != nullptr ? facts.damp <= damp : facts.damp == damp,
+                          "direct: the factor has ", spectrum_ != nullptr ? "dampings from " : "the damping ",
+                          facts.damp, spectrum_ != nullptr ? " on" : "", ", but the problem has ", damp);
     require<ShapeError>(factor_->domain() == space() && facts.of_data == of_data_,
                         "direct: the factor belongs to another operator than this one of ", call.A.rows(),
                         " x ", call.A.cols());
@@ -43,8 +48,14 @@ class Direct final : public GradientMethod<T> {
 
   void complete(SolveOptions&) override {
     if (factor_ != nullptr) return;
-    own_factor_ = factor<T>(this->op(), damp_);
-    factor_ = own_factor_.get();
+    const std::vector<double>& damps = damp_.values();
+    if (damp_.is_one()) {
+      own_factor_ = factor<T>(this->op(), damps.front());
+    } else {
+      own_factor_ =
+          spectral_factor<T>(this->op(), damps.empty() ? 0 : *std::min_element(damps.begin(), damps.end()));
+    }
+    take(own_factor_.get());
   }
 
   void describe(MethodState<T>& state) override {
@@ -65,7 +76,7 @@ class Direct final : public GradientMethod<T> {
   void start(ColumnRun<T>& run) override {
     const bool from_zero = run.begins_from_data();
     if (of_data_) {
-      if (!from_zero && damp_ > 0) x.set_zero();
+      if (!from_zero && damp_.any()) x *= without_damping(run);
       y.set_zero();
     }
     this->begin(run);
@@ -132,11 +143,27 @@ class Direct final : public GradientMethod<T> {
   /// z = M u. The factor is of A, but the method's A is 2^power times that. Half of 2^(−2·power) multiplies
   /// u, and half the result, so that none leaves the range of T. Returns uᴴz.
   ColumnScalars apply_inverse(ColumnRun<T>& run, DistMatrix<T>& u) {
+    if (spectrum_ != nullptr) {
+      const ColumnScalars D2 = run.squared_damping() * ColumnScalars(run.active_count(), 1);
+      spectrum_->apply_damped(T(1), u, D2.values(), run.operator_power(), z);
+      return run.sum(dot(u, z))[0];
+    }
     const double half = std::ldexp(1.0, -run.operator_power());
     if (half != 1) u *= half;
     factor_->apply(to_scalar<T>(half), u, T(0), z);
     if (half != 1) u *= 1 / half;
     return run.sum(dot(u, z))[0];
+  }
+
+  void take(const Factor<T>* factor) {
+    factor_ = factor;
+    spectrum_ = dynamic_cast<const SpectralFactor<T>*>(factor);
+  }
+  /// 1 for columns without damping, else 0.
+  ColumnScalars without_damping(const ColumnRun<T>& run) const {
+    ColumnScalars ones(run.active_count());
+    for (Index k = 0; k < ones.size(); ++k) ones[k] = damp_[run.right_hand_side(k)] == 0 ? 1 : 0;
+    return ones;
   }
 
   /// s = Aᴴ r − D² x.
@@ -175,8 +202,9 @@ class Direct final : public GradientMethod<T> {
   }
 
   const bool of_data_;
-  const double damp_;
-  const Factor<T>* factor_;
+  const PerColumn damp_;
+  const Factor<T>* factor_ = nullptr;
+  const SpectralFactor<T>* spectrum_ = nullptr;  // the factor, if it serves all dampings
   std::shared_ptr<const Factor<T>> own_factor_;
   DistMatrix<T> p, q, z, y, Ahp;
   ColumnScalars starts_from_zero_;  // 1 before the first iteration, if x is 0, else 0

@@ -21,24 +21,6 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// The solution for b, of the system with these known singular values: the shortest if D is 0.
-template <Scalar T>
-std::vector<T> exact_solution(const KnownSpectrum<T>& A, const std::vector<double>& values,
-                              const Element<T>& b, Index column, double damp) {
-  std::vector<Accumulator<T>> x(static_cast<std::size_t>(A.cols()), 0);
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    if (values[k] == 0) continue;
-    Accumulator<T> along = 0;
-    const auto number = static_cast<Index>(k);
-    for (Index i = 0; i < A.rows(); ++i)
-      along += Accumulator<T>(conjugate(A.left(i, number))) * Accumulator<T>(b(i, column));
-    along *= values[k] / (values[k] * values[k] + damp * damp);
-    for (Index i = 0; i < A.cols(); ++i)
-      x[static_cast<std::size_t>(i)] += along * Accumulator<T>(A.right(i, number));
-  }
-  return {x.begin(), x.end()};
-}
-
 template <Scalar T>
 constexpr bool is_double = std::is_same_v<Real<T>, double>;
 
@@ -69,7 +51,7 @@ TEMPLATE_TEST_CASE(
             CHECK(is_solved(solution.verdict(j).reason));
             // In single precision a factor leaves more to correct.
             CHECK(solution.verdict(j).iterations <= (is_double<T> ? 1 : 2));
-            CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, damp)) <=
+            CHECK(relative_difference(solution.column(j), matrix.least_squares_solution(b, j, damp)) <=
                   (is_double<T> ? 1e-11 : 1e-3));
           }
         }
@@ -114,7 +96,7 @@ TEMPLATE_TEST_CASE("A guess changes what the direct solver finds only in the ker
         if (!grid->is_member()) continue;
         for (Index j = 0; j < 3; ++j) {
           CHECK(is_solved(solution.verdict(j).reason));
-          std::vector<T> expected = exact_solution(matrix, values, b, j, damp);
+          std::vector<T> expected = matrix.least_squares_solution(b, j, damp);
           // Without damping, the part of the guess that is in the kernel stays.
           for (Index k = m; damp == 0 && k < n; ++k) {
             T along = 0;
@@ -226,7 +208,7 @@ TEMPLATE_TEST_CASE("The direct solver finds the shortest solution where A has a 
         CHECK(R->facts().condition == Approx(30));
         for (Index j = 0; j < 3; ++j) {
           CHECK(is_solved(solution.verdict(j).reason));
-          CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, 0)) <= 1e-11);
+          CHECK(relative_difference(solution.column(j), matrix.least_squares_solution(b, j, 0)) <= 1e-11);
         }
       }
     }
@@ -248,7 +230,7 @@ TEST_CASE("Of fewer rows than columns, of which one is another's copy, no pivot 
       CHECK(R->facts().rank == 22);
       for (Index j = 0; j < 2; ++j) {
         CHECK(is_solved(solution.verdict(j).reason));
-        CHECK(relative_difference(solution.column(j), exact_solution(matrix, values, b, j, 0)) <= 1e-11);
+        CHECK(relative_difference(solution.column(j), matrix.least_squares_solution(b, j, 0)) <= 1e-11);
       }
     }
   }
@@ -346,7 +328,7 @@ TEMPLATE_TEST_CASE("A factor may be of a matrix as large or small as its type al
         std::vector<T> x = solution.column(1);
         for (T& element : x) element *= T(static_cast<Real<T>>(scale));
         CHECK(solution.verdict(1).reason == StopReason::converged);
-        CHECK(relative_difference(x, exact_solution(matrix, values, b, 1, 0.25)) <=
+        CHECK(relative_difference(x, matrix.least_squares_solution(b, 1, 0.25)) <=
               (is_double<T> ? 1e-11 : 1e-3));
       }
     }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cmath>
+
+#include "base/instantiate.hpp"
+#include "base/numbers.hpp"
+#include "comm/failure/failure.hpp"
+#include "dist/describe_layout.hpp"
+#include "dist/matrix_checks.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/solve/spectral_factor.hpp"
+#include "solve/option_checks.hpp"
+
+namespace gridlops {
+
+namespace {
+
+/// Norms of columns for each damping.
+struct NormsOfCurves {
+  std::vector<double> x, residual;
+};
+
+/// h = D²/(σ² + D²): the part of a component that a solution leaves in the residual.
+double left_out(double value, double damp) {
+  return value == 0 ? 1 : std::pow(damp / std::hypot(value, damp), 2);
+}
+
+/// A matrix of weights, with a column for each damping.
+class Weights {
+ public:
+  Weights(Index values, Index damps)
+      : rows_(values), elements_(at(values * damps)), scales_(at(damps), 1.0) {}
+  double& operator()(Index k, std::size_t d) { return elements_[at(k) + d * at(rows_)]; }
+  /// The factor of the norms with these weights.
+  double& scale(std::size_t d) { return scales_[d]; }
+  template <Scalar T>
+  std::vector<double> norms(const SpectralFactor<T>& factor, const ConstDistMatrix<T>& X) const {
+    std::vector<double> norms =
+        factor.weighted_norms(X, {elements_.data(), rows_, std::ssize(scales_), std::max<Index>(rows_, 1)});
+    for (std::size_t k = 0; k < norms.size(); ++k) norms[k] *= scales_[k % scales_.size()];
+    return norms;
+  }
+
+ private:
+  Index rows_;
+  std::vector<double> elements_, scales_;
+};
+
+/// From x for the smallest damping D₀, and the norms of its residuals.
+template <Scalar T>
+NormsOfCurves norms_of_models(const SpectralFactor<T>& factor, const std::vector<double>& damps, double D0,
+                              const ConstDistMatrix<T>& X, const SolveReport& report) {
+  const std::vector<double>& values = factor.singular_values();
+  Weights of_x(std::ssize(values), std::ssize(damps)), of_residual = of_x;
+  for (std::size_t d = 0; d < damps.size(); ++d) {
+    const double D = damps[d];
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const double sum = std::hypot(values[k], D);
+      const double t = sum > 0 ? std::pow(std::hypot(values[k], D0) / sum, 2) : 0;
+      of_x(static_cast<Index>(k), d) = t * t;
+      of_residual(static_cast<Index>(k), d) = t * (left_out(values[k], D) + left_out(values[k], D0));
+    }
+    of_residual.scale(d) = std::sqrt(D - D0) * std::sqrt(D + D0);
+  }
+  NormsOfCurves norms{of_x.norms(factor, X), of_residual.norms(factor, X)};
+  for (std::size_t k = 0; k < norms.residual.size(); ++k)
+    norms.residual[k] = std::hypot(norms.residual[k], report.columns[k / damps.size()].residual_norm);
+  return norms;
+}
+
+/// From b.
+template <Scalar T>
+NormsOfCurves norms_of_data(const SpectralFactor<T>& factor, const std::vector<double>& damps,
+                            const ConstDistMatrix<T>& B) {
+  const std::vector<double>& values = factor.singular_values();
+  Weights of_x(std::ssize(values), std::ssize(damps)), of_residual = of_x;
+  const double norm = values.empty() || values.front() == 0 ? 1 : values.front();
+  for (std::size_t d = 0; d < damps.size(); ++d) {
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const double sum = std::hypot(values[k], damps[d]);
+      const double of_unit = values[k] == 0 ? 0 : values[k] / sum * (norm / sum);
+      of_x(static_cast<Index>(k), d) = of_unit * of_unit;
+      of_residual(static_cast<Index>(k), d) = std::pow(left_out(values[k], damps[d]), 2);
+    }
+    of_x.scale(d) = 1 / norm;
+  }
+  return {of_x.norms(factor, B), of_residual.norms(factor, B)};
+}
+
+}  // namespace
+
+template <Scalar T>
+std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                                         const SpectralFactor<T>& factor, const std::vector<double>& damps,
+                                         DampingRule rule, const PerColumn& noise,
+                                         const SolveOptions& options) {
+  constexpr const char* where = "damping_curves";
+  const auto& grid = B.grid();
+  const bool of_data = A.rows() < A.cols();
+  double D0 = std::numeric_limits<double>::infinity();
+  agree(grid, where, [&](Agreement& agreement) {
+    describe_matrix(agreement, "B", B);
+    describe_options(agreement, options);
+    agreement.on("the rule", name_of(rule));
+    for (const double damp : damps) agreement.on("a damping", damp);
+    A.range().require_contains(B, where);
+    require<ShapeError>(factor.domain() == (of_data ? A.range() : A.domain()), where,
+                        ": the factor belongs to another operator");
+    require<ShapeError>(noise.is_one() || std::ssize(noise.values()) == B.cols(), where, ": there are ",
+                        B.cols(), " right-hand sides, and the norms of ", noise.values().size(), " noises");
+    require<UsageError>(!options.initial_guess && options.damp == PerColumn(0), where,
+                        ": there is no guess, and dampings are those of the curves");
+    for (const double damp : damps) {
+      require<UsageError>(std::isfinite(damp) && damp >= factor.facts().damp, where, ": the damping ", damp,
+                          " is none that the factor serves, from ", factor.facts().damp, " on");
+      D0 = std::min(D0, damp);
+    }
+    constexpr double most = 0.01;
+    const double rounding = damps.empty() ? 0 : factor.relative_rounding(D0);
+    require<UsageError>(rounding <= most, where,
+                        ": rounding hides the singular values that decide at D = ", D0, ": it is ", rounding,
+                        " of the smallest of their squares, and may be ", most);
+  });
+  if (!grid->is_member() || damps.empty())
+    return std::vector<DampingCurve>(grid->is_member() ? at(B.cols()) : 0);
+  SolveOptions of_least = options;
+  of_least.damp = D0;
+  of_least.record_history = false;
+  DistMatrix<T> X = attempt(
+      grid->comm(), [&] { return DistMatrix<T>(grid, A.domain().layout(B.layout().cols.partition)); });
+  const SolveReport report = solve(Solver::direct, A, B, X, of_least, {.factor = &factor});
+  const NormsOfCurves norms =
+      of_data ? norms_of_data(factor, damps, B) : norms_of_models(factor, damps, D0, X, report);
+  std::vector<DampingCurve> curves(at(B.cols()));
+  for (std::size_t j = 0; j < curves.size(); ++j) {
+    curves[j].rule = rule;
+    curves[j].noise = noise[static_cast<Index>(j)];
+    for (std::size_t d = 0; d < damps.size(); ++d) {
+      const std::size_t k = d + j * damps.size();
+      curves[j].points.push_back({damps[d], norms.residual[k], norms.x[k], report.columns[j].reason});
+      if (rule == DampingRule::gcv)
+        curves[j].points.back().free_dimensions = factor.free_dimensions(damps[d]);
+    }
+    choose_damping(curves[j]);
+  }
+  return curves;
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                                                           \
+  template std::vector<DampingCurve> damping_curves(const LinearOperator<T>&, const ConstDistMatrix<T>&,  \
+                                                    const SpectralFactor<T>&, const std::vector<double>&, \
+                                                    DampingRule, const PerColumn&, const SolveOptions&);
+GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
+#undef GRIDLOPS_INSTANTIATE
+
+}  // namespace gridlops

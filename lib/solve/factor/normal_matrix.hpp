@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/numbers.hpp"
+#include "gridlops/base/error.hpp"
+#include "gridlops/local/buffer.hpp"
+#include "gridlops/solve/spectrum.hpp"
+#include "ops/matrix/local_block.hpp"
+#include "solve/factor/gram_matrix.hpp"
+#include "solve/factor/qr_of_rows.hpp"
+
+namespace gridlops {
+
+/// Throws UsageError unless factors of A with this damping are possible. Not collective.
+template <Scalar T>
+void require_factor(const LinearOperator<T>& A, double damp) {
+  require<UsageError>(std::isfinite(damp) && damp >= 0, "a factor with the damping ", damp,
+                      " is impossible; it must be a number that is not negative");
+  require<UsageError>(A.domain().grid->backend() == nullptr ||
+                          A.domain().grid->backend()->memory_space() == MemorySpace::host,
+                      "a factor of an operator of ", A.rows(), " x ", A.cols(),
+                      " on GPUs is impossible; make the operator on a grid in host memory");
+}
+
+/// 2^(2·power) AᴴA, or AAᴴ where A has fewer rows than columns: its upper triangle, whole on every rank, in
+/// the precision of sums. A power other than 0 keeps squares of norms in the range of their type.
+template <Scalar T>
+class NormalMatrix {
+  using Wide = Accumulator<T>;
+
+ public:
+  /// damp: the largest that will be added. Not collective. Throws OutOfMemory on this rank alone.
+  NormalMatrix(const LinearOperator<T>& A, double damp)
+      : A_(A),
+        damp_(damp),
+        size_(std::min(A.rows(), A.cols())),
+        elements_(A.domain().grid->backend(), size_ * size_) {}
+
+  /// Collective over the grid. Throws InputError, on all ranks, if A is not finite.
+  void compute() {
+    sum();
+    if (!has_range()) {
+      choose_power();
+      sum();
+    }
+    require<InputError>(std::isfinite(trace()), "A has no factor, since it has elements that are not finite");
+  }
+
+  bool of_data() const { return A_.rows() < A_.cols(); }
+  Index size() const { return size_; }
+  MatrixView<Wide> view() { return elements_.matrix(size_, size_); }
+  Buffer<Wide>& elements() { return elements_; }
+  int power() const { return power_; }
+  /// D, in the units of the matrix.
+  double scaled(double damp) const { return std::ldexp(damp, power_); }
+  /// ε of the sums.
+  double epsilon() const { return epsilon_; }
+  /// The length of the longest column, or row, of 2^power A.
+  double longest() const { return std::sqrt(longest_squared_); }
+  /// The rows that the matrix was summed from, or null if it was made by products with unit vectors.
+  const MatrixInBlocks<T>* rows() const { return of_data() ? nullptr : matrix_in_blocks(A_); }
+  /// The matrix becomes the triangle of the QR factorisation of 2^power·[A; D·I] (collective over the grid).
+  void factor_rows(double damp) { qr_of_rows(*rows(), *A_.domain().grid, power_, damp, view()); }
+
+ private:
+  void sum() {
+    epsilon_ = gram_matrix(A_, of_data() ? GramSide::data : GramSide::models, power_, view());
+    longest_squared_ = 0;
+    for (Index j = 0; j < size_; ++j) longest_squared_ = std::max(longest_squared_, std::real(view()(j, j)));
+  }
+  double trace() {
+    double trace = 0;
+    for (Index j = 0; j < size_; ++j) trace += std::real(view()(j, j));
+    return trace;
+  }
+  /// Whether squares of norms, and what Cholesky makes of them, are in the range of the sums.
+  bool has_range() const {
+    constexpr double of_single = 1e-10;
+    const double most = epsilon_ > of_single ? 1e25 : 1e200;
+    return size_ == 0 ||
+           (longest_squared_ > 1 / most && longest_squared_ < most && scaled(damp_) < std::sqrt(most));
+  }
+  void choose_power() {
+    const double norm = std::hypot(estimate_norm(A_), damp_);
+    require<InputError>(std::isfinite(norm), "A has no factor, since it has elements that are not finite");
+    if (norm > 0) power_ = -std::ilogb(norm);
+  }
+
+  const LinearOperator<T>& A_;
+  const double damp_;
+  const Index size_;
+  Buffer<Wide> elements_;
+  int power_ = 0;
+  double epsilon_ = 0;
+  double longest_squared_ = 0;
+};
+
+}  // namespace gridlops

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One factor for all dampings: solutions, curves and choices.
+#include "gridlops/solve/spectral_factor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gridlops/base/error.hpp"
+#include "gridlops/dist/column_arithmetic.hpp"
+#include "support/solution_checks.hpp"
+
+using namespace gridlops;
+using namespace gridlops::testing;
+
+namespace {
+
+template <Scalar T>
+constexpr bool is_double = std::is_same_v<Real<T>, double>;
+
+constexpr std::pair<Index, Index> shapes[] = {{45, 23}, {23, 45}, {17, 17}, {3, 2}, {2, 5}, {1, 1}};
+
+/// What a curve says of column j, from the known singular values and vectors.
+struct ExactPoint {
+  long double x = 0, residual = 0, free_dimensions = 0;
+};
+template <Scalar T>
+ExactPoint exact_point(const KnownSpectrum<T>& A, const std::vector<double>& values, const Element<T>& b,
+                       Index j, double damp) {
+  ExactPoint point;
+  for (Index k = 0; k < A.rows(); ++k) {
+    const long double value = k < std::ssize(values) ? values[static_cast<std::size_t>(k)] : 0.0L, D = damp,
+                      sum = value * value + D * D, square = std::norm(A.component(b, j, k)),
+                      left = value == 0 ? 1 : D * D / sum;
+    if (value > 0) point.x += value * value * square / (sum * sum);
+    point.residual += left * left * square;
+    point.free_dimensions += left;
+  }
+  point.x = std::sqrt(point.x);
+  point.residual = std::sqrt(point.residual);
+  return point;
+}
+
+/// B ← b times 2^power.
+template <Scalar T>
+DistMatrix<T> data_of(const LinearOperator<T>& A, Index columns, const Element<T>& b, int power = 0) {
+  DistMatrix<T> B(A.range().grid, A.range().layout(columns));
+  B.fill(b);
+  B *= std::ldexp(1.0, power);
+  return B;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Columns of the direct solver may have dampings of their own", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4);
+  const std::vector<double> damps{0.3, 0, 2, 0.01, 0.3};
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      for (const auto& [m, n] : shapes) {
+        const KnownSpectrum<T> matrix(m, n, geometric(std::min(m, n), 30));
+        const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
+        CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n);
+        SolveOptions options;
+        options.damp = damps;
+        const Solution<T> solution = solve<T>(direct, *A, 5, b, options);
+        if (!grid->is_member()) continue;
+        for (Index j = 0; j < 5; ++j) {
+          CHECK(is_solved(solution.verdict(j).reason));
+          CHECK(solution.verdict(j).iterations <= (is_double<T> ? 1 : 3));
+          const double damp = damps[static_cast<std::size_t>(j)];
+          CHECK(relative_difference(solution.column(j), matrix.least_squares_solution(b, j, damp)) <=
+                (is_double<T> ? 1e-11 : 1e-3));
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A spectral factor has the singular values of A, at any scale", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const int far = is_double<T> ? 300 : 50;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : shapes) {
+      for (const int power : {0, -far, far}) {
+        std::vector<double> values = geometric(std::min(m, n), 20);
+        if (values.size() > 4) values[2] = 0;
+        for (double& value : values) value = std::ldexp(value, power);
+        const KnownSpectrum<T> matrix(m, n, values);
+        const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+        const auto V = spectral_factor(*A);
+        if (!grid->is_member()) continue;
+        CAPTURE(grid->rows(), grid->cols(), m, n, power);
+        std::sort(values.begin(), values.end(), std::greater<>());
+        REQUIRE(V->singular_values().size() == values.size());
+        for (std::size_t k = 0; k < values.size(); ++k)
+          CHECK(std::abs(V->singular_values()[k] - values[k]) <=
+                (is_double<T> ? 1e-12 : 1e-4) * values.front());
+        CHECK(V->facts().rank == static_cast<Index>(values.size() - (values.size() > 4 ? 1 : 0)));
+        CHECK(V->facts().by_qr == (m >= n));
+        const double damp = std::ldexp(0.5, power);
+        double free = static_cast<double>(m);
+        for (const double value : values) free -= std::pow(value / std::hypot(value, damp), 2);
+        CHECK(V->free_dimensions(damp) == Approx(free).epsilon(is_double<T> ? 1e-12 : 1e-3));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Curves of a spectral factor are those of the exact solutions", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  const double close = is_double<T> ? 1e-9 : 2e-3;
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::block, Algorithm::summa}) {
+      for (const auto& [m, n] : shapes) {
+        for (const int power : {0, is_double<T> ? 250 : 40}) {
+          const std::vector<double> values = geometric(std::min(m, n), 30);
+          const KnownSpectrum<T> matrix(m, n, values);
+          // 2^power A and 2^−power b have D 2^power and x 2^(−2·power).
+          const OperatorPtr<T> A = dense_operator<T>(grid, algorithm, m, n, [&](Index i, Index j) {
+            return static_cast<T>(std::ldexp(1.0, power)) * matrix(i, j);
+          });
+          std::vector<double> damps{1, 0.2, 0, 30, 0.01};
+          for (double& damp : damps) damp = std::ldexp(damp, power);
+          const auto V = spectral_factor(*A);
+          const DistMatrix<T> B = data_of<T>(*A, 3, b, -power);
+          const auto curves = damping_curves(*A, B, *V, damps, DampingRule::gcv);
+          CHECK(curves.size() == (grid->is_member() ? 3 : 0));
+          for (std::size_t j = 0; j < curves.size(); ++j) {
+            CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n, power, j);
+            REQUIRE(curves[j].points.size() == damps.size());
+            std::vector<long double> gcv;
+            for (std::size_t d = 0; d < damps.size(); ++d) {
+              const CurvePoint& point = curves[j].points[d];
+              const ExactPoint exact =
+                  exact_point(matrix, values, b, static_cast<Index>(j), std::ldexp(damps[d], -power));
+              CHECK(point.damp == damps[d]);
+              CHECK(is_solved(point.reason));
+              CHECK(point.x_norm ==
+                    Approx(static_cast<double>(std::ldexp(exact.x, -2 * power))).epsilon(close));
+              const double residual = static_cast<double>(std::ldexp(exact.residual, -power)),
+                           data = static_cast<double>(
+                               exact_point(matrix, values, b, static_cast<Index>(j), 1e9).residual);
+              CHECK(std::abs(point.residual_norm - residual) <= close * std::ldexp(data, -power));
+              CHECK(std::abs(point.free_dimensions - static_cast<double>(exact.free_dimensions)) <=
+                    close * static_cast<double>(m));
+              gcv.push_back(exact.free_dimensions > 0 ? std::pow(exact.residual / exact.free_dimensions, 2)
+                                                      : std::numeric_limits<long double>::infinity());
+            }
+            REQUIRE(curves[j].chosen);
+            // Of equal values, as where A is a number, any may be chosen.
+            CHECK(gcv[static_cast<std::size_t>(*curves[j].chosen)] <=
+                  (1 + close) * *std::min_element(gcv.begin(), gcv.end()));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("The rows of an ill-conditioned A give curves at dampings that AᴴA hides", "", double,
+                   std::complex<double>) {
+  using T = TestType;
+  constexpr Index m = 60, n = 20;
+  const std::vector<double> values = geometric(n, 1e9);
+  const KnownSpectrum<T> matrix(m, n, values);
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = data_of<T>(*A, 2, b);
+    const std::vector<double> damps{1e-8, 1e-6, 1e-4, 1e-2, 1};
+    for (const double least : {1e-8, 1e-2}) {
+      const auto V = spectral_factor(*A, least);
+      std::vector<double> served;
+      for (const double damp : damps)
+        if (damp >= least) served.push_back(damp);
+      const auto curves = damping_curves(*A, B, *V, served, DampingRule::lcurve);
+      if (!grid->is_member()) continue;
+      CAPTURE(grid->rows(), grid->cols(), least);
+      CHECK(V->facts().by_qr == (least < 1e-4));
+      CHECK(V->relative_rounding(least) <= 1e-6);
+      for (const DampingCurve& curve : curves)
+        for (const CurvePoint& point : curve.points) {
+          const ExactPoint exact = exact_point(matrix, values, b, &curve - curves.data(), point.damp);
+          CAPTURE(point.damp);
+          CHECK(point.x_norm == Approx(static_cast<double>(exact.x)).epsilon(1e-5));
+          CHECK(point.residual_norm == Approx(static_cast<double>(exact.residual)).epsilon(1e-9));
+        }
+    }
+  }
+}
+
+TEST_CASE("Other right-hand sides and dampings take a spectral factor that was made before", "") {
+  using T = double;
+  const KnownSpectrum<T> matrix(45, 23, geometric(23, 30));
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const auto V = spectral_factor(*A, 0.1);
+    for (const std::uint64_t seed : {4, 5}) {
+      const Element<T> b = random_elements<T>(seed);
+      const DistMatrix<T> B = data_of<T>(*A, 3, b);
+      DistMatrix<T> X(grid, A->domain().layout(3));
+      const std::vector<double> damps{0.1, 3, 0.5};
+      const SolveReport report = solve(Solver::direct, *A, B, X, {.damp = damps}, {.factor = V.get()});
+      const std::vector<T> whole = everywhere<T>(X);
+      if (!grid->is_member()) continue;
+      CHECK(A->activity().forward_columns == static_cast<Index>(3 * (seed - 3)));
+      for (Index j = 0; j < 3; ++j) {
+        const std::vector<T> x(whole.begin() + j * 23, whole.begin() + (j + 1) * 23);
+        const double damp = damps[static_cast<std::size_t>(j)];
+        CHECK(is_solved(report.columns[static_cast<std::size_t>(j)].reason));
+        CHECK(relative_difference(x, matrix.least_squares_solution(b, j, damp)) <= 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
+  using T = double;
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(23, 45, geometric(23, 1e9)));
+    CHECK_THROWS_AS(spectral_factor(*A, -1), UsageError);
+    CHECK_THROWS_AS(spectral_factor(*A, std::nan("")), UsageError);
+    const auto V = spectral_factor(*A, 1e-12), of_large = spectral_factor(*A, 0.5);
+    const DistMatrix<T> B = data_of<T>(*A, 2, b);
+    DistMatrix<T> X(grid, A->domain().layout(2));
+    if (!grid->is_member()) continue;
+    const auto refusal = [&](const auto& V, std::vector<double> damps, const PerColumn& noise = 0,
+                             const SolveOptions& options = {}) {
+      return message_of<Error>([&] {
+        static_cast<void>(damping_curves(*A, B, *V, damps, DampingRule::discrepancy, noise, options));
+      });
+    };
+    CHECK(contains(refusal(V, {1e-12, 1}), "rounding hides the singular values that decide at D"));
+    CHECK(refusal(V, {0.01, 1}).empty());
+    CHECK(contains(refusal(of_large, {0.6, 0.1}), "the damping 0.1"));
+    CHECK(contains(refusal(of_large, {0.6}, PerColumn({1, 2, 3})), "the norms of 3 noises"));
+    CHECK(contains(refusal(of_large, {0.6}, 1, {.damp = 2}), "dampings are those of the curves"));
+    CHECK(contains(refusal(of_large, {std::nan("")}), "the damping nan"));
+    CHECK(contains(message_of<UsageError>([&] {
+                     solve(Solver::direct, *A, B, X, {.damp = {0.6, 0.1}}, {.factor = of_large.get()});
+                   }),
+                   "dampings from 0.5 on, but the problem has 0.1"));
+    CHECK(refusal(of_large, {}).empty());
+    const DistMatrix<T> none = data_of<T>(*A, 0, b);
+    CHECK(damping_curves(*A, none, *of_large, {0.6}, DampingRule::gcv).empty());
+  }
+}
