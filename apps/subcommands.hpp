@@ -32,15 +32,19 @@ struct ProductArguments {
 
 /// Many dampings in one solve.
 struct SweepArguments {
-  std::string damps;            ///< a file, or FIRST:LAST:COUNT; empty: there is one damping
-  std::string way = "columns";  ///< or "space": all right-hand sides and dampings have one; or "auto"
+  std::string damps;  ///< a file, or FIRST:LAST:COUNT; empty: there is one damping
+  /// Or "space": all right-hand sides and dampings have one; "auto"; or "direct": they have one factor.
+  std::string way = "columns";
   DampingRule rule = DampingRule::none;
   std::optional<double> noise;
   std::string save = "all";  ///< or "chosen"
   std::string curve;
   Index space_dimension = 0;  ///< as SpaceOptions::max_dimension
 
-  bool in_space() const { return way != "columns"; }
+  bool in_space() const { return way == "space" || way == "auto"; }
+  bool by_factor() const { return way == "direct"; }
+  /// Whether each right-hand side is solved with every damping, and gets one of its own.
+  bool chooses_each() const { return in_space() || by_factor(); }
   /// Whether the space may leave pairs of right-hand side and damping to the solver.
   bool leaves_rest() const { return way == "auto"; }
 };

@@ -38,7 +38,7 @@ class RankPlan {
     MemoryRow r{};
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block(plan_.matrix);
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
-    r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances ? 2 : 1) +
+    r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances || plan_.curves ? 2 : 1) +
                   block(plan_.domain.layout(plan_.rest));
     r[vectors] = solver_workspace();
     r[panels] = products_workspace();
@@ -63,7 +63,7 @@ class RankPlan {
     return solver_workspace_bytes(
         {plan_.space_bytes ? Solver::pcgls : plan_.solver, plan_.range, plan_.domain, plan_.shape.type,
          columns_at_a_time(), plan_.batch, plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled,
-         plan_.guarded},
+         plan_.guarded, plan_.own_damps},
         row_, col_);
   }
 

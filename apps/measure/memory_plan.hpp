@@ -23,6 +23,8 @@ struct PlannedSolve {
   Index batch = 0;
   bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
        guarded = false;
+  bool own_damps = false;  ///< columns have dampings of their own
+  bool curves = false;     ///< a factor of all dampings gives curves, from another solution
   Layout matrix;
   /// Of the matrix, with the scratch memory of its tiles, if it is compressed or on disks; else empty.
   std::function<Index(int row, int col)> tile_bytes{};

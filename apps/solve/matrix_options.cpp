@@ -83,7 +83,11 @@ class SolveCommand {
          "1e-3:1e1:30 --curve curve.csv"});
   }
 
-  ExitStatus run(Communicator& world) const {
+  ExitStatus run(Communicator& world) {
+    if (arguments_.sweep.by_factor() && (solver_->count() == 0 || arguments_.chooses_solver)) {
+      arguments_.solver = Solver::direct;
+      arguments_.chooses_solver = false;
+    }
     check();
     SolveArguments arguments = arguments_;
     arguments.one_pass_is_given = one_pass_->count() > 0;
@@ -100,7 +104,7 @@ class SolveCommand {
     options.text("--certify", arguments_.certify, "A.npy",
                  "The matrix that a compressed --matrix was made of: solves for that one, with few products; "
                  "columns for which cgls with it would cost less are not solved");
-    options.parsed(
+    solver_ = options.parsed(
         "--solver",
         [this](const std::string& text) {
           arguments_.chooses_solver = text == automatic;
@@ -140,12 +144,14 @@ class SolveCommand {
         "FILE|D1:D2:N",
         "solves with each of these dampings: a vector in a file, or N from D1 to D2 by equal ratios; B has "
         "one "
-        "column for all, or one for each; with --sweep space or auto any number, each solved with all");
+        "column for all, or one for each; with another --sweep than columns any number, each solved with "
+        "all");
     options
-        .choice("--sweep", sweep.way, words({"columns", "space", "auto"}),
+        .choice("--sweep", sweep.way, words({"columns", "space", "auto", "direct"}),
                 "columns: each of --damps is a column of the products; space: all right-hand sides share one "
                 "space, and each gets the damping that --choose takes for it; auto: the same, but the space "
-                "ends where it would cost more than columns, and cgls solves the rest [columns]")
+                "ends where it would cost more than columns, and cgls solves the rest; direct: they share "
+                "singular values and vectors of A, and --solver is direct [columns]")
         ->needs(damps);
     CLI::Option* choose = options.choice(
         "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),
@@ -157,7 +163,7 @@ class SolveCommand {
         .choice(
             "--save", sweep.save, words({"all", "chosen"}),
             "which solutions --output gets: a column for each of --damps, or the chosen one alone [all; with "
-            "--sweep space or auto chosen]")
+            "another --sweep than columns chosen]")
         ->needs(choose);
     options.text("--curve", sweep.curve, "C.csv", "Writes D, |B - A X| and |X| for each of --damps as CSV")
         ->needs(damps);
@@ -267,7 +273,8 @@ class SolveCommand {
   static constexpr const char* automatic = "auto";
   SolveArguments arguments_;
   DependentOptions by_solver_{"--solver"};
-  const CLI::Option *one_pass_ = nullptr, *precondition_ = nullptr, *variances_ = nullptr, *lambda_ = nullptr;
+  const CLI::Option *solver_ = nullptr, *one_pass_ = nullptr, *precondition_ = nullptr, *variances_ = nullptr,
+                    *lambda_ = nullptr;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/spectral_factor.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "measure/memory_plan.hpp"
 #include "measure/metered_product.hpp"
@@ -63,6 +64,8 @@ PlannedSolve plan_of(const SolveTask& task) {
                     .scaled = is_scaled(task),
                     .variances = !task.arguments.variances.empty(),
                     .guarded = task.arguments.options.guard > 0,
+                    .own_damps = static_cast<bool>(task.sweep),
+                    .curves = task.arguments.sweep.by_factor(),
                     .matrix = layout,
                     .tile_bytes = task.A.tile_bytes(task.kept()),
                     .product_range = product->range(),
@@ -188,18 +191,18 @@ SolveOptions common_options(const SolveTask& task, const ErrorBoundOptions& know
   return options;
 }
 
-/// P: the preconditioner, or null; C: a compressed A, or null; space: the same; known: of A, if errors are
-/// bounded; variances: their destination, or null. Completes what was solved.
+/// P: the preconditioner, or null; C: a compressed A, or null; space, factor: the same; known: of A, if
+/// errors are bounded; variances: their destination, or null. Completes what was solved.
 template <Scalar T>
 SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const OperatorPtr<T>& P,
-                       const LinearOperator<T>* C, const SolutionSpace<T>* space,
+                       const LinearOperator<T>* C, const SolutionSpace<T>* space, const Factor<T>* factor,
                        const ErrorBoundOptions& known, const DistMatrix<T>& B, DistMatrix<T>& X,
                        DistMatrix<T>* variances, const std::shared_ptr<IterationTimes>& times,
                        bool shows_progress, Solved& solved) {
   const SolveArguments& arguments = task.arguments;
   CostFunction& cost = solved.cost;
   SolveOptions options = common_options(task, known, space);
-  if (!task.sweep.in_space)
+  if (!task.sweep.chooses_each)
     cost.damp = task.sweep ? PerColumn(task.sweep.of_all_columns(task.sweep.damps)) : damping_of(task, *A);
   options.damp = cost.damp;
   if (!task.tolerances.empty()) options.tolerance = task.tolerances;
@@ -220,7 +223,8 @@ SolveReport run_solver(const SolveTask& task, const OperatorPtr<T>& A, const Ope
   if (task.sweep.in_space) return space->solve(B, X, options);
   if (space != nullptr) return space->solve_others(B, X, options);
   if (C != nullptr) return solve_for_original(task, *A, *C, B, X, options, *solved.compressed);
-  if (P == nullptr) return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances});
+  if (P == nullptr)
+    return gridlops::solve(arguments.solver, *A, B, X, options, {.variances = variances, .factor = factor});
   return preconditioned_inversion(A, B, X, {.P = P, .solver = task.arguments.solver, .damps_x = true},
                                   options);
 }
@@ -293,17 +297,25 @@ void compute(const SolveTask& task, const MatrixOfTask<T>& A, const OperatorPtr<
   const SolveArguments& arguments = task.arguments;
   known.sigma_min = sigma_min_of(arguments, *A.product);
   std::optional<SolutionSpace<T>> space = make_space(task, op, columns.B);
+  std::shared_ptr<const SpectralFactor<T>> factor;
+  const double noise = arguments.sweep.noise.value_or(0);
   if (task.sweep.in_space) {
     const SolveReport rest = task.sweep.leaves_rest
                                  ? space->solve_rest(columns.B, common_options<T>(task, known, &*space))
                                  : SolveReport();
-    solved.space = {space->curves(arguments.sweep.rule, arguments.sweep.noise.value_or(0), known),
-                    space->dimension(), space->products(), space->end(), rest};
-    solved.cost.damp = solved.space->damps();
+    solved.sweep = {.curves = space->curves(arguments.sweep.rule, noise, known),
+                    .space = SweptSpace{space->dimension(), space->products(), space->end(), rest}};
+  } else if (task.sweep.chooses_each) {
+    const std::vector<double>& damps = task.sweep.damps;
+    factor = spectral_factor(*op, *std::min_element(damps.begin(), damps.end()));
+    solved.sweep = {.curves = damping_curves(*op, columns.B, *factor, damps, arguments.sweep.rule, noise,
+                                             common_options<T>(task, known, nullptr)),
+                    .factor = factor->facts()};
   }
-  solved.report = run_solver(task, op, A.preconditioner, A.approximation.get(), space ? &*space : nullptr,
-                             known, columns.B, columns.X, columns.variances ? &*columns.variances : nullptr,
-                             times, shows_progress, solved);
+  if (solved.sweep) solved.cost.damp = solved.sweep->damps();
+  solved.report = run_solver(
+      task, op, A.preconditioner, A.approximation.get(), space ? &*space : nullptr, factor.get(), known,
+      columns.B, columns.X, columns.variances ? &*columns.variances : nullptr, times, shows_progress, solved);
   solved.cost.lambdas = solved.report.lambdas;  // in a restart, those of the run that it continues
 }
 
@@ -311,7 +323,7 @@ void compute(const SolveTask& task, const MatrixOfTask<T>& A, const OperatorPtr<
 template <Scalar T>
 void write_solutions(const SolveTask& task, Columns<T>& columns, Solved& solved) {
   const SolveArguments& arguments = task.arguments;
-  if (task.sweep && !task.sweep.in_space)
+  if (task.sweep && !task.sweep.chooses_each)
     solved.curve = damping_curve(task.sweep.damps, solved.report, columns.X, arguments.sweep.rule,
                                  arguments.sweep.noise.value_or(0));
   const Range saved =
@@ -508,15 +520,15 @@ ExitStatus solve(Communicator& world, const SolveArguments& arguments) {
   if (!grid.is_member())
     measured = {.predicted_bytes_received = 0, .counted_bytes_received = 0, .planned_bytes = 0};
   write_history(world, arguments.history, report);
-  if (task.sweep.in_space) {
-    tell_space(world, arguments, solved.space.value_or(SpaceSweep()));
+  if (task.sweep.chooses_each) {
+    tell_curves(world, arguments, solved.sweep.value_or(SweepOfEach()));
   } else if (task.sweep) {
     tell_curve(world, arguments, solved.curve.value_or(DampingCurve()));
   }
   write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
   if (talks) warn_of_alarms(report);
   const bool lacks_choice = (solved.curve && solved.curve->lacks_choice()) ||
-                            (solved.space && !solved.space->without_choice().empty());
+                            (solved.sweep && !solved.sweep->without_choice().empty());
   if (all_solved(report)) return lacks_choice ? ExitStatus::check_failed : ExitStatus::done;
   if (talks) {
     const std::string refused = solved.compressed ? refusal_text(task, *solved.compressed) : "";

@@ -65,17 +65,27 @@ Json json_of(const DampingCurve& curve) {
           {"remark", curve.remark}};
 }
 
-Json json_of(const SpaceSweep& space, const Sweep& sweep) {
-  Json chosen = Json::array();
-  for (const DampingCurve& curve : space.curves)
-    chosen.push_back(curve.chosen ? Json(*curve.chosen) : Json());
-  Json of_space{{"dimension", space.dimension}, {"products", space.products}, {"end", name_of(space.end)}};
-  if (sweep.leaves_rest) {
+Json json_of(const SweptSpace& space, bool leaves_rest) {
+  Json json{{"dimension", space.dimension}, {"products", space.products}, {"end", name_of(space.end)}};
+  if (leaves_rest) {
     Index products = 0;
     for (const ColumnReport& pair : space.rest.columns) products += 2 * pair.iterations;
-    of_space["rest"] = {{"pairs", space.rest.columns.size()}, {"products", products}};
+    json["rest"] = {{"pairs", space.rest.columns.size()}, {"products", products}};
   }
-  return {{"dampings", sweep.damps.size()}, {"chosen", chosen}, {"space", of_space}};
+  return json;
+}
+
+Json json_of(const SweepOfEach& solved, const Sweep& sweep) {
+  Json chosen = Json::array();
+  for (const DampingCurve& curve : solved.curves)
+    chosen.push_back(curve.chosen ? Json(*curve.chosen) : Json());
+  Json json{{"dampings", sweep.damps.size()}, {"chosen", chosen}};
+  if (solved.space) json["space"] = json_of(*solved.space, sweep.leaves_rest);
+  if (solved.factor)
+    json["factor"] = {{"rank", solved.factor->rank},
+                      {"by_qr", solved.factor->by_qr},
+                      {"condition", solved.factor->condition}};
+  return json;
 }
 
 /// What a sketch says of A, if it was asked, and what disks did.
@@ -102,7 +112,7 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
   if (solved.compressed)
     for (const ColumnFigure& figure : column_figures_of(*solved.compressed)) figures.push_back(figure);
-  if (solved.space) {
+  if (solved.sweep) {
     figures.emplace_back("damp", solved.cost.damp.values());
     return figures;
   }
@@ -134,7 +144,7 @@ RunFacts facts_of(const SolveTask& task, const Solved& solved) {
           .problem = problem_of(task),
           .options = used_options(task, solved),
           .sweep = solved.curve   ? json_of(*solved.curve)
-                   : solved.space ? json_of(*solved.space, task.sweep)
+                   : solved.sweep ? json_of(*solved.sweep, task.sweep)
                                   : Json(),
           .compressed = solved.compressed ? json_of(task, *solved.compressed) : Json(),
           .files = files_of(task, solved),

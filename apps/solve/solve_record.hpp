@@ -17,7 +17,7 @@ struct Solved {
   SolveReport report;
   CostFunction cost;
   std::optional<DampingCurve> curve;          ///< of a sweep whose dampings are columns
-  std::optional<SpaceSweep> space;            ///< of a sweep in one space
+  std::optional<SweepOfEach> sweep;           ///< that chose for each right-hand side
   std::optional<CompressedSolve> compressed;  ///< if the matrix is
   std::optional<DiskUse> disk;                ///< if the matrix lies on disks
   std::vector<ColumnFigure> column_figures;

@@ -84,7 +84,7 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
     {"noise", [](const Run& run) { return json_of(run.arguments.sweep.noise); }},
     {"save",
      [](const Run& run) {
-       return run.task.sweep.in_space ? Json() : run.of_choice(run.arguments.sweep.save);
+       return run.task.sweep.chooses_each ? Json() : run.of_choice(run.arguments.sweep.save);
      }},
     {"lambda",
      [](const Run& run) { return run.arguments.lambda_relative ? Json() : json_of(run.common.lambda); }},

@@ -45,7 +45,7 @@ DistMatrix<T> probes(const Sweep& sweep, DistMatrix<T>& X) {
 }  // namespace
 
 Index Sweep::columns(Index in_file) const {
-  if (in_space) return in_file;
+  if (chooses_each) return in_file;
   const Index all = damps.empty() ? in_file : static_cast<Index>(damps.size());
   return has_probes ? 2 * all : all;
 }
@@ -58,7 +58,7 @@ std::vector<double> Sweep::of_all_columns(std::vector<double> values) const {
   return values;
 }
 
-std::vector<double> SpaceSweep::damps() const {
+std::vector<double> SweepOfEach::damps() const {
   std::vector<double> damps;
   for (const DampingCurve& curve : curves) {
     const auto by_damp = [](const CurvePoint& a, const CurvePoint& b) { return a.damp < b.damp; };
@@ -68,7 +68,7 @@ std::vector<double> SpaceSweep::damps() const {
   return damps;
 }
 
-std::vector<Index> SpaceSweep::without_choice() const {
+std::vector<Index> SweepOfEach::without_choice() const {
   std::vector<Index> columns;
   for (std::size_t j = 0; j < curves.size(); ++j)
     if (!curves[j].chosen) columns.push_back(static_cast<Index>(j));
@@ -111,26 +111,29 @@ void check_sweep(const SolveArguments& arguments) {
     throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
   if (!arguments.sweep.in_space() && arguments.sweep.space_dimension > 0)
     throw UsageError("--space-dimension needs --sweep space or auto, which make a space");
-  if (arguments.sweep.in_space() && rule == DampingRule::none)
+  if (arguments.sweep.chooses_each() && rule == DampingRule::none)
     throw UsageError(fmt::format("--sweep {} needs --choose: X has one solution for each right-hand side",
                                  arguments.sweep.way));
 }
 
 void check_space(const SolveArguments& arguments) {
-  if (!arguments.needs_space()) return;
-  const std::string asked = arguments.sweep.in_space() ? "--sweep " + arguments.sweep.way : "--space";
-  if (arguments.solver != Solver::cgls)
-    throw UsageError(fmt::format("{} is for cgls, not for {}", asked, name_of(arguments.solver)));
+  const bool chooses_each = arguments.sweep.chooses_each();
+  if (!chooses_each && !arguments.needs_space()) return;
+  const std::string asked = chooses_each ? "--sweep " + arguments.sweep.way : "--space";
+  const Solver solver = arguments.sweep.by_factor() ? Solver::direct : Solver::cgls;
+  if (arguments.solver != solver)
+    throw UsageError(
+        fmt::format("{} is for {}, not for {}", asked, name_of(solver), name_of(arguments.solver)));
   const Algorithm algorithm = arguments.product.algorithm;
-  if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
+  if (arguments.needs_space() && algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
     throw UsageError(
         fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share "
                     "a space lie together",
                     asked, name_of(algorithm)));
   const std::vector<std::pair<const char*, bool>> excluded{
-      {"--dry-run", !arguments.sweep.in_space() && arguments.dry_run},
+      {"--dry-run", !chooses_each && arguments.dry_run},
       {"--initial", !arguments.initial.empty()},
-      {"--tolerances", arguments.sweep.in_space() && !arguments.tolerances.empty()},
+      {"--tolerances", chooses_each && !arguments.tolerances.empty()},
       {"--precondition", arguments.precondition != "none"},
       {"--batch", arguments.options.batch > 0},
       {"--checkpoint", !arguments.sweep.in_space() && !arguments.options.checkpoint.directory.empty()},
@@ -145,9 +148,10 @@ Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrh
   if (asked.damps.empty()) return sweep;
   const auto range = damping_range(asked.damps);
   sweep.damps = range ? *range : read_vector(world, asked.damps, "a damping", "dampings");
+  sweep.chooses_each = asked.chooses_each();
   sweep.in_space = asked.in_space();
   sweep.leaves_rest = asked.leaves_rest();
-  if (sweep.in_space) return sweep;
+  if (sweep.chooses_each) return sweep;
   const auto count = static_cast<Index>(sweep.damps.size());
   if (nrhs != 1 && nrhs != count) {
     throw InputError(fmt::format(
@@ -254,7 +258,7 @@ void write_on_root(Communicator& world, const std::string& path, const std::func
 }
 
 /// What --sweep auto left to the solver, and why; empty otherwise.
-std::string rest_text(const SolveArguments& arguments, const SpaceSweep& space) {
+std::string rest_text(const SolveArguments& arguments, const SweptSpace& space) {
   if (!arguments.sweep.leaves_rest()) return "";
   const std::size_t pairs = space.rest.columns.size();
   if (pairs == 0) return "it has the solutions of all pairs of right-hand side and damping\n";
@@ -266,39 +270,53 @@ std::string rest_text(const SolveArguments& arguments, const SpaceSweep& space) 
       pairs, space.rest.iterations);
 }
 
+/// What all right-hand sides and dampings share.
+std::string shared_text(const SolveArguments& arguments, const SweepOfEach& sweep) {
+  if (sweep.space)
+    return fmt::format("one space of {} vectors, from products with {} columns: {}\n{}",
+                       sweep.space->dimension, sweep.space->products, name_of(sweep.space->end),
+                       rest_text(arguments, *sweep.space));
+  if (!sweep.factor) return "";
+  return fmt::format(
+      "one factor of rank {}, from {}; its condition number is {:.2g} at the smallest damping\n",
+      sweep.factor->rank,
+      sweep.factor->by_qr     ? "QR of A"
+      : sweep.factor->of_data ? "eigenvectors of A A^H"
+                              : "eigenvectors of A^H A",
+      sweep.factor->condition);
+}
+
 }  // namespace
 
-void tell_space(Communicator& world, const SolveArguments& arguments, const SpaceSweep& space) {
+void tell_curves(Communicator& world, const SolveArguments& arguments, const SweepOfEach& sweep) {
   if (world.rank() == 0) {
-    std::vector<double> damps = space.damps();
+    std::vector<double> damps = sweep.damps();
     std::sort(damps.begin(), damps.end());
     if (!arguments.quiet && !damps.empty())
-      print(
-          fmt::format("one space of {} vectors, from products with {} columns: {}\n{}"
-                      "dampings chosen by {}: from {:.4g} to {:.4g}, half of them at most {:.4g}\n",
-                      space.dimension, space.products, name_of(space.end), rest_text(arguments, space),
-                      name_of(arguments.sweep.rule), damps.front(), damps.back(), damps[damps.size() / 2]));
-    if (const std::vector<Index> without = space.without_choice(); !without.empty())
+      print(shared_text(arguments, sweep) +
+            fmt::format("dampings chosen by {}: from {:.4g} to {:.4g}, half of them at most {:.4g}\n",
+                        name_of(arguments.sweep.rule), damps.front(), damps.back(), damps[damps.size() / 2]));
+    if (const std::vector<Index> without = sweep.without_choice(); !without.empty())
       warn(fmt::format(
           "no damping was chosen for {} of {} right-hand sides, which have the smallest; the first is "
           "column {}: {}",
-          without.size(), space.curves.size(), without.front(),
-          space.curves[static_cast<std::size_t>(without.front())].remark));
+          without.size(), sweep.curves.size(), without.front(),
+          sweep.curves[static_cast<std::size_t>(without.front())].remark));
     const auto is_doubtful = [](const DampingCurve& curve) { return curve.chosen && !curve.remark.empty(); };
-    if (const auto first = std::find_if(space.curves.begin(), space.curves.end(), is_doubtful);
-        first != space.curves.end())
+    if (const auto first = std::find_if(sweep.curves.begin(), sweep.curves.end(), is_doubtful);
+        first != sweep.curves.end())
       warn(fmt::format(
           "--choose {} chose the damping {:.4g} for column {}: {}; {} of {} right-hand sides have "
           "such a choice",
           name_of(first->rule), first->points[static_cast<std::size_t>(*first->chosen)].damp,
-          first - space.curves.begin(), first->remark, std::count_if(first, space.curves.end(), is_doubtful),
-          space.curves.size()));
+          first - sweep.curves.begin(), first->remark, std::count_if(first, sweep.curves.end(), is_doubtful),
+          sweep.curves.size()));
   }
   write_on_root(world, arguments.sweep.curve, [&] {
     const bool bounds_errors = arguments.bounds_errors();
     std::string rows = "column," + heading_of(arguments.sweep.rule, bounds_errors);
-    for (std::size_t j = 0; j < space.curves.size(); ++j)
-      rows += rows_of(space.curves[j], bounds_errors, fmt::format("{},", j));
+    for (std::size_t j = 0; j < sweep.curves.size(); ++j)
+      rows += rows_of(sweep.curves[j], bounds_errors, fmt::format("{},", j));
     return rows;
   });
 }

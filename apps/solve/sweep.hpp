@@ -7,6 +7,7 @@
 
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/damping_curve.hpp"
+#include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "subcommands.hpp"
 
@@ -16,7 +17,8 @@ namespace gridlops::program {
 /// number of columns follows, whose data are a random vector. A Sweep is the same on all ranks.
 struct Sweep {
   std::vector<double> damps;  ///< empty: there is no sweep, and all columns are those of the file
-  bool in_space = false;      ///< all columns of the file are solved in one space, with all dampings
+  bool chooses_each = false;  ///< each column of the file is solved with all dampings, and has one solution
+  bool in_space = false;      ///< those have one space
   bool leaves_rest = false;   ///< the space may leave some, which the solver then solves
   bool copies = false;        ///< all columns are copies of one right-hand side
   bool has_probes = false;
@@ -28,12 +30,18 @@ struct Sweep {
   std::vector<double> of_all_columns(std::vector<double> values) const;
 };
 
-/// What a sweep in one space leaves on every rank of the grid.
-struct SpaceSweep {
-  std::vector<DampingCurve> curves;  ///< of each right-hand side
+/// The space of a sweep.
+struct SweptSpace {
   Index dimension = 0, products = 0;
   SpaceEnd end = SpaceEnd::converged;
   SolveReport rest{};  ///< of the pairs of right-hand side and damping that the space left
+};
+
+/// What a sweep that chooses for each right-hand side leaves on every rank of the grid.
+struct SweepOfEach {
+  std::vector<DampingCurve> curves{};  ///< of each right-hand side
+  std::optional<SweptSpace> space{};
+  std::optional<FactorFacts> factor{};
 
   /// The chosen damping of each right-hand side; the smallest if none was chosen.
   std::vector<double> damps() const;
@@ -47,7 +55,8 @@ std::optional<std::vector<double>> damping_range(const std::string& text);
 
 /// Throws UsageError if other arguments exclude the requested sweep.
 void check_sweep(const SolveArguments& arguments);
-/// Throws UsageError if other arguments exclude the space that is to be made or to start in, if any.
+/// Throws UsageError if other arguments exclude the space that is to be made or to start in, or the factor of
+/// all dampings, if any.
 void check_space(const SolveArguments& arguments);
 
 /// The requested dampings, from a file or a range (collective). Throws InputError on all ranks if they are
@@ -79,9 +88,9 @@ std::string curve_text(const DampingCurve& curve);
 /// Prints the curve, warns if the choice is missing or doubtful, and writes --curve (collective).
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve);
 
-/// The same for a space: prints a summary, warns of right-hand sides whose choice is missing or doubtful, and
-/// writes --curve with the curves of all.
-void tell_space(Communicator& world, const SolveArguments& arguments, const SpaceSweep& space);
+/// The same for a sweep that chooses for each right-hand side: prints a summary, warns of those whose choice
+/// is missing or doubtful, and writes --curve with the curves of all.
+void tell_curves(Communicator& world, const SolveArguments& arguments, const SweepOfEach& sweep);
 
 /// The file that contains the dampings; empty if they are a range.
 std::string damps_file(const SweepArguments& arguments);

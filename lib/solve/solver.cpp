@@ -9,8 +9,8 @@
 #include "dist/matrix_checks.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
-#include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/proximal.hpp"
+#include "gridlops/solve/spectral_factor.hpp"
 #include "solve/batches.hpp"
 #include "solve/methods/methods.hpp"
 
@@ -143,8 +143,8 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   if (!of.preconditioned) {
     const Index vectors = method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);
     if (!row_of(of.solver).has(Feature::factor)) return vectors;
-    const FactorBytes factor =
-        factor_bytes(A->rows(), A->cols(), of.type, largest_batch(columns, of.batch), grid.shape().size());
+    const FactorBytes factor = (of.own_damps ? spectral_factor_bytes : factor_bytes)(
+        A->rows(), A->cols(), of.type, largest_batch(columns, of.batch), grid.shape().size());
     return std::max(factor.while_made, factor.kept + vectors + factor.while_applied);
   }
 
@@ -173,7 +173,8 @@ SolveBytes solve_bytes(Solver solver, const LinearOperator<T>& A, Index nrhs, co
                             .damped = options.damp.any(),
                             .initial_guess = options.initial_guess,
                             .one_pass = options.one_pass,
-                            .guarded = options.guard > 0};
+                            .guarded = options.guard > 0,
+                            .own_damps = !options.damp.is_one()};
   const Partition columns = first_batch(A.range().layout(nrhs).cols.partition, options.batch);
   SolveBytes bytes{.operators = A.kept_bytes(columns),
                    .vectors = solver_workspace_bytes(memory, grid.my_row(), grid.my_col())};

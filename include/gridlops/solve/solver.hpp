@@ -242,6 +242,7 @@ struct SolverMemory {
   /// For a solver called by preconditioned_inversion() with damps_x, where P maps the domain to itself.
   bool preconditioned = false;
   bool guarded = false;
+  bool own_damps = false;  ///< columns have dampings of their own
 };
 
 /// Returns the bytes that a solver takes on the rank at (row, col), excluding A, B and X, the operator's
