@@ -173,7 +173,10 @@ class FactorMaker {
       // is left of x = Aᴴ y. Rounding is that of sums over the columns.
       cholesky.restore();
       const double sums = std::sqrt(static_cast<double>(A_.cols()));
-      return truncated(std::max(static_cast<double>(G_.size()), sums) * G_.epsilon(), true);
+      SingularVectors<Wide> found = eigenvectors(comm_, std::move(G_.elements()), G_.size());
+      for (double& value : found.values) value = std::sqrt(value);
+      return truncated(std::move(found),
+                       std::sqrt(std::max(static_cast<double>(G_.size()), sums) * G_.epsilon()));
     }
     if (is_definite) return triangle();
     facts_.shift = std::ldexp(cholesky.compute_shifted(G_.epsilon()), -2 * G_.power());
@@ -200,25 +203,18 @@ class FactorMaker {
     facts_.by_qr = true;
     facts_.condition = condition_of(comm_, G_.view());
     if (has_full_rank()) return triangle();
-    clear_below_diagonal(G_.view());
-    return truncated(rounding(), false);
+    return truncated(right_singular_vectors(comm_, std::move(G_.elements()), G_.size()), rounding());
   }
-  /// W = Σ⁻¹ Vᴴ of the singular values of R that are more than `smallest` times the largest, or Σ^(−1/2) Vᴴ
-  /// where it is the square.
-  WholeFactor<Wide> truncated(double smallest, bool is_squared) {
+  /// W = Σ⁻¹ Vᴴ of the singular values that are more than `smallest` times the largest.
+  WholeFactor<Wide> truncated(SingularVectors<Wide> found, double smallest) {
     const Index n = G_.size();
-    SingularVectors<Wide> found = singular_vectors(comm_, A_.domain().grid->backend(), G_.view());
-    std::vector<double>& values = found.values;
-    const auto is_rounding = [&](double value) { return value <= smallest * values.front(); };
-    const double lost = largest_of(
-        comm_, [&] { return static_cast<double>(std::count_if(values.begin(), values.end(), is_rounding)); });
-    if (is_squared)
-      for (double& value : values) value = std::sqrt(value);
-    const Index rank = n - static_cast<Index>(lost);
-    Buffer<Wide> W = std::move(found.left);
+    const std::vector<double>& values = found.values;
+    const Index rank = std::count_if(values.begin(), values.end(),
+                                     [&](double value) { return value > smallest * values.front(); });
+    Buffer<Wide> W = attempt(comm_, [&] { return Buffer<Wide>(A_.domain().grid->backend(), rank * n); });
     for (Index j = 0; j < n; ++j)
       for (Index i = 0; i < rank; ++i)
-        W.data()[i + j * rank] = found.right_adjoint.data()[i + j * n] / values[at(i)];
+        W.data()[i + j * rank] = conjugate(found.vectors.data()[j + i * n]) / values[at(i)];
     facts_.rank = rank;
     facts_.condition = rank > 0 ? values.front() / values[at(rank - 1)] : 0;
     return {std::move(W), rank, true, G_.power()};

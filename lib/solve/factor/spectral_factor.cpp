@@ -205,37 +205,18 @@ class SpectrumMaker {
     return std::pow(G_.scaled(damp_), 2) >= much * rounding;
   }
   Spectrum<Wide> of_normal_matrix() {
-    const TraceRegion region("eigenvectors");
     const Index n = G_.size();
-    Spectrum<Wide> found;
-    attempt(comm_, [&] {
-      constexpr Index most = 30000;  // LAPACK counts its memory, 2n² elements, in 32 bits
-      require<UsageError>(n <= most, "A has ", n, " singular values; they are computed of at most ", most);
-      std::vector<double> ascending(at(n));
-      require<InputError>(lapack::eigenvectors(G_.view(), ascending.data()), "the eigenvalues of AᴴA, of ", n,
-                          " columns, did not converge");
-      for (Index k = n - 1; k >= 0; --k) found.values.push_back(std::sqrt(std::max(ascending[at(k)], 0.0)));
-      for (Index k = 0; k < n / 2; ++k)
-        std::swap_ranges(G_.view().column(k), G_.view().column(k) + n, G_.view().column(n - 1 - k));
-    });
-    found.rounding = n > 0 ? static_cast<double>(n) * G_.epsilon() * std::pow(found.values.front(), 2) : 0;
-    found.vectors = std::move(G_.elements());
-    return found;
+    SingularVectors<Wide> of_G = eigenvectors(comm_, std::move(G_.elements()), n);
+    const double rounding = n > 0 ? static_cast<double>(n) * G_.epsilon() * of_G.values.front() : 0;
+    for (double& value : of_G.values) value = std::sqrt(value);
+    return {std::move(of_G.vectors), std::move(of_G.values), 0, rounding, {}};
   }
   Spectrum<Wide> of_rows() {
     const Index n = G_.size();
     if (G_.elements().size() < n * n) attempt(comm_, [&] { G_.elements() = Buffer<Wide>(backend_, n * n); });
     G_.factor_rows(0);
-    clear_below_diagonal(G_.view());
-    SingularVectors<Wide> of_R = singular_vectors(comm_, backend_, G_.view());
-    Spectrum<Wide> found;
-    for (Index j = 0; j < n; ++j)
-      for (Index k = 0; k < n; ++k)
-        of_R.left.data()[k + j * n] = conjugate(of_R.right_adjoint.data()[j + k * n]);
-    found.values = std::move(of_R.values);
-    found.vectors = std::move(of_R.left);
-    found.facts.by_qr = true;
-    return found;
+    SingularVectors<Wide> of_R = right_singular_vectors(comm_, std::move(G_.elements()), n);
+    return {std::move(of_R.vectors), std::move(of_R.values), 0, 0, {.by_qr = true}};
   }
 
   Communicator& comm_;
