@@ -7,6 +7,7 @@
 
 #include "gridlops/solve/damping_curve.hpp"
 #include "gridlops/solve/solution_space.hpp"
+#include "gridlops/solve/spectral_factor.hpp"
 #include "native.hpp"
 #include "reports.hpp"
 
@@ -73,6 +74,29 @@ void bind_damping_curve(py::module_ native) {
   });
 }
 
+py::list list_of(const std::vector<DampingCurve>& curves) {
+  py::list list;
+  for (const DampingCurve& curve : curves) list.append(dict_of(curve));
+  return list;
+}
+
+template <Scalar T>
+void bind_damping_curves(py::module_ native) {
+  native.def("damping_curves", [](const Operator<T>& A, const Matrix<T>& B, const Operator<T>& factor,
+                                  const std::vector<double>& damps, const std::string& rule,
+                                  const py::object& noise, const SolveOptions& options) {
+    const auto& of_all = dynamic_cast<const SpectralFactor<T>&>(*factor.ptr);
+    const DampingRule chosen_by = parse_rule(rule);
+    const PerColumn norms = per_column(noise);
+    std::vector<DampingCurve> curves;
+    {
+      const py::gil_scoped_release release;
+      curves = damping_curves<T>(*A.ptr, B.matrix, of_all, damps, chosen_by, norms, options);
+    }
+    return list_of(curves);
+  });
+}
+
 template <Scalar T>
 void bind_solution_space(py::module_ native) {
   using Bound = SolutionSpace<T>;
@@ -101,12 +125,8 @@ void bind_solution_space(py::module_ native) {
       .def("curves",
            [](const Bound& space, const std::string& rule, const py::object& noise, double sigma_min,
               double frobenius_norm) {
-             py::list curves;
-             for (const DampingCurve& curve :
-                  space.curves(parse_rule(rule), per_column(noise),
-                               {.sigma_min = sigma_min, .frobenius_norm = frobenius_norm}))
-               curves.append(dict_of(curve));
-             return curves;
+             return list_of(space.curves(parse_rule(rule), per_column(noise),
+                                         {.sigma_min = sigma_min, .frobenius_norm = frobenius_norm}));
            })
       .def("solve_rest",
            [](Bound& space, const Matrix<T>& B, const SolveOptions& options) {
@@ -128,6 +148,7 @@ void bind_sweeps(py::module_& native) {
   native.def("gcv_probe", gcv_probe);
   for_each_type(native, []<Scalar T>(py::module_ module) {
     bind_damping_curve<T>(module);
+    bind_damping_curves<T>(module);
     bind_solution_space<T>(module);
   });
 }

@@ -363,6 +363,50 @@ def check_space(suite, full):
     suite.check(run.status == 2 and "--sweep auto and --batch exclude each other" in run.errors, run.status, run.errors)
 
 
+def check_direct(suite, full):
+    """One factor for three right-hand sides and all dampings: curves, the exact GCV function, choices and X are those of the singular value decomposition."""
+    for name, m, n, dtype, ranks, grid, more in (("factor_tall", 60, 40, "f64", 2, (2, 1), ()), ("factor_wide", 30, 50, "c128", 4, (2, 2), ()),
+                                                 ("factor_summa", 60, 40, "c64", 3, (1, 3), ("--algorithm", "summa")))[: 3 if full else 2]:
+        problem, single = Problem(suite, name, m, n, dtype, columns=3), dtype == "c64"
+        damps = np.geomspace(0.1, 1, 15) if single else DAMPS
+        bound = 1e-3 if single else 1e-9
+        of_all = [problem.solutions(damps, np.repeat(problem.b[:, j:j + 1], 15, 1)) for j in range(3)]
+        norms = {"residual_norm": np.array([np.linalg.norm(problem.b[:, j:j + 1] - problem.A @ x, axis=0) for j, x in enumerate(of_all)]),
+                 "x_norm": np.array([np.linalg.norm(x, axis=0) for x in of_all])}
+        norms["gcv"] = (norms["residual_norm"] / (m - (problem.sigma[:, None] ** 2 / (problem.sigma[:, None] ** 2 + damps ** 2)).sum(0))) ** 2
+        noise = (norms["residual_norm"][:, 9].max() + norms["residual_norm"][:, 10].min()) / 2
+        choices = {"gcv": norms["gcv"].argmin(1), "discrepancy": [np.flatnonzero(residuals <= noise)[-1] for residuals in norms["residual_norm"]],
+                   "lcurve": [corner(damps, *of_column) for of_column in zip(norms["residual_norm"], norms["x_norm"])]}
+        for rule, expected in choices.items():
+            run = suite.run(*problem.words("X.npy", "--damps", f"{damps[0]}:1:15", "--sweep", "direct", "--choose", rule, *(("--noise", noise) if rule == "discrepancy" else ()),
+                                           "--report", "r.json", "--curve", "curve.csv", "--grid", f"{grid[0]}x{grid[1]}", *more), ranks=ranks)
+            if not suite.succeeded(run):
+                continue
+            report, X = suite.report("r.json", "solve", ranks, grid), np.load(suite.folder / "X.npy")
+            suite.check(report["sweep"]["chosen"] == list(expected) and report["sweep"]["factor"]["rank"] == min(m, n), "choices", name, rule, report["sweep"], expected)
+            suite.close(X, np.array([x[:, k] for x, k in zip(of_all, expected)]).T, bound * np.abs(X).max(), "solutions", name, rule)
+            suite.check(report["solver"] == "direct" and "one factor of rank" in run.output and f"dampings chosen by {rule}" in run.output, "summary", run.output)
+            with open(suite.folder / "curve.csv", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            for key in ("residual_norm", "x_norm", *(("gcv",) if rule == "gcv" else ())):
+                suite.close(np.array([float(row[key]) for row in rows]).reshape(3, 15), norms[key], bound * norms[key], key, name, rule)
+    words = ("--damps", RANGE, "--sweep", "direct", "--choose", "discrepancy", "--noise")
+    run = suite.run(*problem.words("X.npy", *words, "1e-9", "--solver", "auto", "--report", "r.json"))
+    suite.check(run.status == 1 and "no damping was chosen for 3 of 3 right-hand sides, which have the smallest" in run.errors, run.status, run.errors)
+    run = suite.run(*problem.words("X.npy", *words, "1e-9", "--dry-run"))
+    suite.check(run.status == 0 and "solver's vectors" in run.output, "a plan", run.output, run.errors)
+    for more, text in ((["--solver", "cgls"], "--sweep direct is for direct, not for cgls"), (["--batch", "1"], "--sweep direct and --batch exclude each other"),
+                       (["--initial", f"{problem.name}_b.npy"], "--sweep direct and --initial exclude each other"), (["--checkpoint", "c"], "--sweep direct and --checkpoint exclude each other")):
+        run = suite.run(*problem.words("no.npy", *words, "1", *more))
+        suite.check(run.status == 2 and text in run.errors, more, run.status, run.errors)
+    hidden = Problem(suite, "factor_single", 30, 50, "c64")
+    run = suite.run(*hidden.words("no.npy", "--damps", "1e-6:1:5", "--sweep", "direct", "--choose", "gcv"))
+    suite.check(run.status == 2 and "rounding hides the singular values that decide at D = " in run.errors, run.status, run.errors)
+    run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "direct"))
+    suite.check(run.status == 2 and "--sweep direct needs --choose" in run.errors, run.status, run.errors)
+    suite.check(not (suite.folder / "no.npy").exists(), "a refused run wrote something")
+
+
 def check_tolerances(suite):
     """Each column, or each damping, ends by its own."""
     problem, tolerances = Problem(suite, "three", 60, 40, columns=3), np.array([1e-2, 1e-9, 1e-5])
@@ -445,6 +489,7 @@ def test(suite, full):
     check_files(suite)
     check_choices(suite, full)
     check_space(suite, full)
+    check_direct(suite, full)
     check_tolerances(suite)
     check_restart(suite, full)
     check_refusals(suite, full)

@@ -172,15 +172,6 @@ def test_all_solvers():
             X, report = solver(op, data, damp=0.3, tolerance=eps**0.75)
             assert close(X), solver
             assert report["solver"] == solver.__name__.replace("_", "-")
-        factor = gl.factor(op, damp=0.3)
-        X, report = gl.direct(op, data, factor=factor, damp=0.3)
-        assert close(X) and report["iterations"] == 1 and factor.shape == (n, n)
-        assert (factor.damp, factor.shift, factor.rank, factor.by_qr, factor.of_data) == (0.3, 0, n, False, False)
-        assert factor.condition >= np.linalg.cond(np.vstack([A, 0.3 * np.eye(n)])) * 0.3
-        X, _ = gl.solve("pcgls", op, data, M=factor, damp=0.3)
-        assert close(X)
-        expect_error(gl.UsageError, lambda: gl.direct(op, data, factor=factor, damp=0.2), "the factor has the damping", "but the problem has")
-        expect_error(gl.UsageError, lambda: gl.direct(op, data, factor=2 * factor, damp=0.3), "gridlops.factor", "Operator")
         normal, right = op.H @ op, op.H @ data
         inverse = np.linalg.inv(A.conj().T @ A + 0.09 * np.eye(n)).astype(dtype)
         whole_model = gl.Space(grid, gl.Cut("uncut", [n]))

@@ -18,9 +18,9 @@ A short program, for any number of ranks (``mpirun -n 4 python3 first.py``)::
 to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts: ``Cut``, ``Layout``
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``compress``, ``read_compressed``, ``stream_matrix``, ``high_plane``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
-factors      ``factor``, ``Factor``
+factors      ``factor``, ``Factor``; ``spectral_factor``, ``SpectralFactor`` for all dampings
 solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``direct``, ``cg``, ``minres``, ``ista``, ``fista``, ``admm``, ``primal_dual``, ``proximal_gradient``; ``regularized_inversion`` and others; ``SolveOptions``, ``SolveReport``
-             ``damping_curve`` chooses the damping of a sweep, ``SolutionSpace`` sweeps over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``solve_refined`` solves by an approximation of A; ``plot.history`` and ``plot.picks`` draw
+             ``damping_curve`` chooses the damping of a sweep, ``damping_curves`` and ``SolutionSpace`` sweep over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``solve_refined`` solves by an approximation of A; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
 ===========  =====================================================================================================
@@ -72,7 +72,7 @@ from .arrays import (box_smoothing, computed_rays, convolution, crop, first_deri
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .compressed import CompressedOperator, CompressionReport, compress, read_compressed
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
-from .factors import Factor, factor
+from .factors import Factor, SpectralFactor, factor, spectral_factor
 from .grids import Cut, Grid, Layout
 from .matrices import Matrix, hilbert_order
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, high_plane, horizontal_stack, identity,
@@ -89,7 +89,7 @@ from .solvers import (Iteration, Observer, SolveOptions,
                       regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros
 from .streamed import StreamedOperator, stream_matrix
-from .sweeps import DampingCurve, SolutionSpace, damping_curve, gcv_probe
+from .sweeps import DampingCurve, SolutionSpace, damping_curve, damping_curves, gcv_probe
 
 __version__: str = _native.version
 

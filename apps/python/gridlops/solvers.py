@@ -335,8 +335,8 @@ def direct(A: Operator, B: Columns, x0: Columns | None = None, *, factor: Factor
            options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares by a factor of AᴴA + D²I, which pays off where right-hand sides are many. Otherwise like :func:`cgls`.
 
-    All columns have the same damping. ``factor`` is one that :func:`factor` made of A with this damping; without it,
-    the solver computes one. Iterations correct what rounding left: one is the rule.
+    ``factor`` is one that :func:`factor` made of A with this damping, or :func:`spectral_factor`, which serves dampings of the columns' own;
+    without it, the solver computes one. Iterations correct what rounding left: one is the rule.
     """
     return solve("direct", A, B, x0, factor=factor, out=out, options=options, **changes)
 

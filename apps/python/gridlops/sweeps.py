@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from .errors import UsageError
+from .factors import SpectralFactor
 from .matrices import Matrix, PerColumn, functions_for, require_matrix, same_type
 from .operators import Operator
 from .reports import SolveReport
@@ -40,6 +42,20 @@ def damping_curve(damps: Sequence[float] | npt.NDArray[np.float64], X: Matrix, r
     twice, this function once.
     """
     return _with_arrays(functions_for(X.dtype).damping_curve(list(damps), report["residual_norms"], report["reasons"], X.native, rule, noise))
+
+
+def damping_curves(A: Operator, B: Columns, factor: SpectralFactor, damps: Sequence[float] | npt.NDArray[np.float64], rule: str = "gcv",
+                   noise: PerColumn = 0, *, options: SolveOptions | None = None, **changes: Any) -> list[DampingCurve]:
+    """The curve of each column of B over all dampings, with what the rule chooses, as :func:`damping_curve` gives it. Collective.
+
+    :func:`direct` solves for the smallest damping. The norms at the others follow from its x by the singular values, and "gcv" has the exact
+    trace. Errors of rounding are those of x, so the curves cost no products.
+    """
+    if not isinstance(factor, SpectralFactor):
+        raise UsageError(f"a factor for curves is one of gridlops.spectral_factor(), and not of type {type(factor).__name__}")
+    data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
+    return [_with_arrays(curve) for curve in functions_for(A.dtype).damping_curves(
+        A.native, same_type(A, data).native, factor.native, list(damps), rule, noise, options_with(options, changes).native(False))]
 
 
 def _with_arrays(curve: Any) -> DampingCurve:

@@ -153,11 +153,11 @@ bool singular_values(MatrixView<S> A, double* s) {
 template <class S>
 bool eigenvectors(MatrixView<S> G, double* w) {
   const auto n = static_cast<cblas::Int>(G.rows), lda = static_cast<cblas::Int>(std::max<Index>(G.stride, 1)),
-             few = 5 * n + 3, many = 2 * n * n + 6 * n + 1;
+             few = 5 * n + 3, many = (2 * n + 6) * n + 1;
   std::vector<cblas::Int> iwork(at(few));
   cblas::Int info = 0;
   if constexpr (is_complex<S>) {
-    const cblas::Int length = n * n + 2 * n + 1;
+    const cblas::Int length = (n + 2) * n + 1;
     std::vector<S> work(at(length));
     std::vector<double> real_work(at(many));
     zheevd_("V", "U", &n, G.data, &lda, w, work.data(), &length, real_work.data(), &many, iwork.data(), &few,

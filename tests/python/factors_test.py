@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Factors from Python, of one damping and of all, against NumPy."""
+import numpy as np
+from ranks import COMM, expect_error, grids
+
+import gridlops as gl
+
+TYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def problem(grid, dtype, m, n, k=3):
+    rng = np.random.default_rng(3)
+    draw = lambda *shape: rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else 0)  # noqa: E731
+    A, B = (np.eye(m, n) * 4 + draw(m, n)).astype(dtype), draw(m, k).astype(dtype)
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(m, n), dtype).scatter(A))
+    return A, B, op, gl.zeros(op.range, k, dtype).scatter(B)
+
+
+def solution(A, b, damp):
+    return np.linalg.solve(A.conj().T @ A + damp**2 * np.eye(A.shape[1]), A.conj().T @ b)
+
+
+def is_close(X, expected, eps):
+    whole = X.gather()
+    return whole is None or np.abs(whole - expected).max() <= eps**0.5 * np.abs(expected).max()
+
+
+def test_a_factor():
+    for dtype in TYPES:
+        eps = np.finfo(dtype).eps
+        for grid in grids():
+            A, B, op, data = problem(grid, dtype, 17, 6)
+            factor = gl.factor(op, damp=0.3)
+            X, report = gl.direct(op, data, factor=factor, damp=0.3)
+            assert is_close(X, solution(A, B, 0.3), eps)
+            assert factor.shape == (6, 6)
+            expect_error(gl.UsageError, lambda: gl.direct(op, data, factor=2 * factor, damp=0.3), "gridlops.factor", "Operator")  # noqa: B023
+            X, _ = gl.solve("pcgls", op, data, M=factor, damp=0.3)
+            assert is_close(X, solution(A, B, 0.3), eps)
+            if not grid.is_member:
+                continue
+            assert report["iterations"] == 1
+            assert (factor.damp, factor.shift, factor.rank, factor.by_qr, factor.of_data) == (0.3, 0, 6, False, False)
+            assert factor.condition >= np.linalg.cond(np.vstack([A, 0.3 * np.eye(6)])) * 0.3
+            expect_error(gl.UsageError, lambda: gl.direct(op, data, factor=factor, damp=0.2), "the factor has the damping", "but the problem has")  # noqa: B023
+
+
+def test_a_factor_of_all_dampings():
+    damps = [0.2, 5.0, 1.0]
+    for dtype in TYPES:
+        eps = np.finfo(dtype).eps
+        for grid in grids():
+            for m, n in ((17, 6), (6, 17)):
+                A, B, op, data = problem(grid, dtype, m, n)
+                factor = gl.spectral_factor(op, 0.2)
+                curves = gl.damping_curves(op, data, factor, damps)
+                X, report = gl.direct(op, data, factor=factor, damp=damps)
+                alone, _ = gl.direct(op, data, damp=damps)
+                for each in (X, alone):
+                    assert is_close(each, np.array([solution(A, B[:, j], damp) for j, damp in enumerate(damps)]).T, eps)
+                assert len(curves) == (3 if grid.is_member else 0)
+                if not grid.is_member:
+                    assert factor.singular_values.size == 0
+                    continue
+                values = np.linalg.svd(A, compute_uv=False)
+                assert report["iterations"] <= 3 and np.allclose(factor.singular_values, values, rtol=eps**0.5)
+                assert (factor.damp, factor.rank, factor.of_data) == (0.2, 6, m < n) and isinstance(factor, gl.Factor)
+                for j, curve in enumerate(curves):
+                    exact = [solution(A, B[:, j], damp) for damp in damps]
+                    residuals = np.array([np.linalg.norm(B[:, j] - A @ x) for x in exact])
+                    free = np.array([m - (values**2 / (values**2 + damp**2)).sum() for damp in damps])
+                    assert np.allclose([factor.free_dimensions(damp) for damp in damps], free, rtol=eps**0.5)
+                    assert np.allclose(curve["residual_norms"], residuals, rtol=4 * eps**0.5) and np.allclose(curve["x_norms"], [np.linalg.norm(x) for x in exact], rtol=4 * eps**0.5)
+                    assert np.allclose(curve["merits"], (residuals / free) ** 2, rtol=16 * eps**0.5) and curve["chosen"] == int(np.argmin((residuals / free) ** 2))
+                expect_error(gl.UsageError, lambda: gl.damping_curves(op, data, factor, [0.1]), "the damping 0.1", "from 0.2")  # noqa: B023
+                expect_error(gl.UsageError, lambda: gl.direct(op, data, factor=factor, damp=0.1), "the factor has dampings from 0.2", "but the problem has 0.1")  # noqa: B023
+                expect_error(gl.UsageError, lambda: gl.damping_curves(op, data, gl.factor(op), [0.5]), "spectral_factor")  # noqa: B023
+    if COMM.size == 1:
+        A, B, op, _ = problem(grids()[0], "float64", 17, 6)
+        (curve, *_) = gl.damping_curves(op, B, gl.spectral_factor(op), np.geomspace(1e-2, 1, 9), "lcurve")
+        assert curve["rule"] == "lcurve" and len(curve["damps"]) == 9
