@@ -206,7 +206,7 @@ class SolveCommand {
     options.text("--history", arguments_.history, "H.csv",
                  "Writes each column's norms after each iteration as CSV");
     variances_ = options.text("--variances", arguments_.variances, "V.npy",
-                              "writes the diagonals of (A^H A + D^2 I)^-1, estimated column by column");
+                              "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact");
     options.parsed(
         "--sigma-min",
         [this](const std::string& text) {

@@ -64,7 +64,7 @@ PlannedSolve plan_of(const SolveTask& task) {
                     .scaled = is_scaled(task),
                     .variances = !task.arguments.variances.empty(),
                     .guarded = task.arguments.options.guard > 0,
-                    .own_damps = static_cast<bool>(task.sweep),
+                    .own_damps = task.sweep || !task.arguments.variances.empty(),
                     .curves = task.arguments.sweep.by_factor(),
                     .matrix = layout,
                     .tile_bytes = task.A.tile_bytes(task.kept()),

@@ -62,6 +62,11 @@ def test_a_factor_of_all_dampings():
                 if not grid.is_member:
                     assert factor.singular_values.size == 0
                     continue
+                if m > n:
+                    variances = gl.zeros(op.domain, 3, dtype)
+                    gl.solve("direct", op, data, factor=factor, damp=damps, variances=variances)
+                    diagonals = np.array([np.diag(np.linalg.inv(A.conj().T @ A + damp**2 * np.eye(n))).real for damp in damps]).T
+                    assert is_close(variances, diagonals, eps)
                 values = np.linalg.svd(A, compute_uv=False)
                 assert report["iterations"] <= 3 and np.allclose(factor.singular_values, values, rtol=eps**0.5)
                 assert (factor.damp, factor.rank, factor.of_data) == (0.2, 6, m < n) and isinstance(factor, gl.Factor)

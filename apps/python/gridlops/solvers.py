@@ -286,7 +286,7 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     is one, X is, too. ``x0`` is an initial guess. With ``out``, the solver writes X there; ``out`` may be x0, and must
     share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg" and "pcgls",
     ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
-    ``variances``, with the layout of X, gets the estimates of "lsqr". ``factor`` is that of "direct". A column that does not converge is a result, not
+    ``variances``, with the layout of X, gets the estimates of "lsqr", or what "direct" has exactly. ``factor`` is that of "direct". A column that does not converge is a result, not
     an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
     sends anything.
     """

@@ -46,16 +46,16 @@ GRIDLOPS_EXPORT const char* formula_of(ToleranceTest test);
 /// What some solvers support and others do not. The values are bits of a set.
 enum class Feature : unsigned {
   none = 0,
-  damping = 1,               ///< D > 0
-  damping_per_column = 2,    ///< a separate D for each column of B
-  column_scaling = 4,        ///< P in preconditioned_inversion(), regularisers in regularized_inversion()
-  backward_error = 8,        ///< atol, btol and a limit on cond(A)
-  variances = 16,            ///< estimates of the diagonal of (AᴴA + D²I)⁻¹
-  one_pass = 32,             ///< an iteration can read A once
-  penalty = 64,              ///< λ, and a step length that is given or estimated
-  threshold = 128,           ///< the penalty belongs to a threshold
-  momentum = 256,            ///< momentum, which may restart
-  acceleration = 512,        ///< a choice of momentum
+  damping = 1,             ///< D > 0
+  damping_per_column = 2,  ///< a separate D for each column of B
+  column_scaling = 4,      ///< P in preconditioned_inversion(), regularisers in regularized_inversion()
+  backward_error = 8,      ///< atol, btol and a limit on cond(A)
+  variances = 16,      ///< the diagonal of (AᴴA + D²I)⁻¹: estimates from below, or by a factor exactly
+  one_pass = 32,       ///< an iteration can read A once
+  penalty = 64,        ///< λ, and a step length that is given or estimated
+  threshold = 128,     ///< the penalty belongs to a threshold
+  momentum = 256,      ///< momentum, which may restart
+  acceleration = 512,  ///< a choice of momentum
   preconditioner = 1024,     ///< needs SolverOperands::preconditioner
   proximal_operator = 2048,  ///< needs SolverOperands::penalty
   error_bound = 4096,        ///< errors are bounded by the tested norm, see error_bounds()
@@ -114,7 +114,8 @@ inline constexpr std::array solver_rows{
     SolverRow{Solver::block_cgls, "block-cgls", ProblemKind::least_squares, ToleranceTest::gradient,
               solver_features::least_squares, "least squares, all right-hand sides in one space", 12, 8},
     SolverRow{Solver::direct, "direct", ProblemKind::least_squares, ToleranceTest::gradient,
-              Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::factor,
+              Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::variances |
+                  Feature::factor,
               "least squares, by a factor of A, for many right-hand sides", 12, 5},
     SolverRow{Solver::cg, "cg", ProblemKind::hermitian, ToleranceTest::residual, solver_features::definite,
               "(A + D^2 I) X = B, A Hermitian positive definite", 12, 0},

@@ -41,6 +41,10 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
   virtual std::vector<double> weighted_norms(const ConstDistMatrix<T>& X,
                                              MatrixView<const double> w) const = 0;
 
+  /// Y ← the diagonal of (AᴴA + D²I)⁻¹, with a D for each column, on the rows of A's domain; without the
+  /// directions in which neither A nor D bounds x. A has at least as many rows as columns. Not collective.
+  virtual void diagonal(const PerColumn& damp, DistMatrix<T>& Y) const = 0;
+
  protected:
   SpectralFactor(const Space& space, const FactorFacts& facts, Index rows, std::vector<double> values,
                  double rounding)

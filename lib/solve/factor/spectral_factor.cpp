@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -94,7 +95,30 @@ class WholeVectors final : public SpectralFactor<T> {
     return norms;
   }
 
+  void diagonal(const PerColumn& damp, DistMatrix<T>& Y) const override {
+    const TraceRegion region("variances");
+    std::map<double, std::vector<double>> diagonals;  // of all rows, for each D
+    Y.fill([&](Index i, Index j) {
+      std::vector<double>& of_damp = diagonals[damp[j]];
+      if (of_damp.empty()) of_damp = diagonal_of(damp[j]);
+      return to_scalar<T>(of_damp[at(i)]);
+    });
+  }
+
  private:
+  std::vector<double> diagonal_of(double damp) const {
+    const Index n = this->rows();
+    std::vector<double> sums(at(n), 0.0);
+    for (Index k = 0; k < n; ++k) {
+      const double size = std::hypot(this->singular_values()[at(k)], damp);
+      const T* const v = spectrum_.vectors.data() + k * n;
+      for (Index i = 0; size > 0 && i < n; ++i) {
+        const double part = static_cast<double>(std::abs(v[i])) / size;
+        sums[at(i)] += part * part;
+      }
+    }
+    return sums;
+  }
   static std::vector<double> unscaled(const Spectrum<T>& spectrum) {
     std::vector<double> values = spectrum.values;
     for (double& value : values) value = std::ldexp(value, -spectrum.power);

@@ -33,7 +33,12 @@ class Direct final : public GradientMethod<T> {
   explicit Direct(const SolverCall<T>& call)
       : GradientMethod<T>(call.A, traits_of(call.solver)),
         of_data_(call.A.rows() < call.A.cols()),
-        damp_(call.options.damp) {
+        damp_(call.options.damp),
+        variances_(call.operands.variances) {
+    require<UsageError>(
+        variances_ == nullptr || !of_data_,
+        "direct: variances are for an A with at least as many rows as columns, and this one is ",
+        call.A.rows(), " x ", call.A.cols(), "; lsqr estimates them");
     if (call.operands.factor == nullptr) return;
     take(call.operands.factor);
     const FactorFacts& facts = factor_->facts();
@@ -41,21 +46,16 @@ class Direct final : public GradientMethod<T> {
       require<UsageError>(spectrum_ != nullptr ? facts.damp <= damp : facts.damp == damp,
                           "direct: the factor has ", spectrum_ != nullptr ? "dampings from " : "the damping ",
                           facts.damp, spectrum_ != nullptr ? " on" : "", ", but the problem has ", damp);
+    require<UsageError>(variances_ == nullptr || spectrum_ != nullptr,
+                        "direct: variances need a factor of spectral_factor()");
     require<ShapeError>(factor_->domain() == space() && facts.of_data == of_data_,
                         "direct: the factor belongs to another operator than this one of ", call.A.rows(),
                         " x ", call.A.cols());
   }
 
   void complete(SolveOptions&) override {
-    if (factor_ != nullptr) return;
-    const std::vector<double>& damps = damp_.values();
-    if (damp_.is_one()) {
-      own_factor_ = factor<T>(this->op(), damps.front());
-    } else {
-      own_factor_ =
-          spectral_factor<T>(this->op(), damps.empty() ? 0 : *std::min_element(damps.begin(), damps.end()));
-    }
-    take(own_factor_.get());
+    make_factor();
+    if (variances_ != nullptr) spectrum_->diagonal(damp_, *variances_);
   }
 
   void describe(MethodState<T>& state) override {
@@ -155,6 +155,18 @@ class Direct final : public GradientMethod<T> {
     return run.sum(dot(u, z))[0];
   }
 
+  /// Unless one was given.
+  void make_factor() {
+    if (factor_ != nullptr) return;
+    const std::vector<double>& damps = damp_.values();
+    if (damp_.is_one() && variances_ == nullptr) {
+      own_factor_ = factor<T>(this->op(), damps.front());
+    } else {
+      own_factor_ =
+          spectral_factor<T>(this->op(), damps.empty() ? 0 : *std::min_element(damps.begin(), damps.end()));
+    }
+    take(own_factor_.get());
+  }
   void take(const Factor<T>* factor) {
     factor_ = factor;
     spectrum_ = dynamic_cast<const SpectralFactor<T>*>(factor);
@@ -203,6 +215,7 @@ class Direct final : public GradientMethod<T> {
 
   const bool of_data_;
   const PerColumn damp_;
+  DistMatrix<T>* const variances_;
   const Factor<T>* factor_ = nullptr;
   const SpectralFactor<T>* spectrum_ = nullptr;  // the factor, if it serves all dampings
   std::shared_ptr<const Factor<T>> own_factor_;

@@ -223,6 +223,46 @@ TEST_CASE("Other right-hand sides and dampings take a spectral factor that was m
   }
 }
 
+TEMPLATE_TEST_CASE("Variances of the direct solver are the diagonal, for the damping of each column", "",
+                   float, double, std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  constexpr Index m = 45, n = 23;
+  std::vector<double> values = geometric(n, 30);
+  values[5] = 0;
+  const KnownSpectrum<T> matrix(m, n, values);
+  for (const auto& grid : compact_grids()) {
+    for (const Algorithm algorithm : all_algorithms) {
+      const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
+      const DistMatrix<T> B = data_of<T>(*A, 3, random_elements<T>(4));
+      DistMatrix<T> X(grid, A->domain().layout(3)), V = X.clone();
+      for (const std::vector<double>& damps : {std::vector<double>{0.3, 0, 2}, {0.5, 0.5, 0.5}, {0.7}}) {
+        V.fill([](Index, Index) { return T(-7); });
+        SolveOptions options;
+        options.damp = damps;
+        solve(Solver::direct, *A, B, X, options, {.variances = &V});
+        const std::vector<T> found = everywhere<T>(V);
+        if (!grid->is_member()) continue;
+        for (Index j = 0; j < 3; ++j) {
+          const double damp = options.damp[j];
+          CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), damp);
+          double difference = 0, largest = 0;
+          for (Index i = 0; i < n; ++i) {
+            double expected = 0;
+            for (Index k = 0; k < n; ++k) {
+              const double square = std::pow(std::hypot(values[static_cast<std::size_t>(k)], damp), 2);
+              if (square > 0) expected += std::norm(matrix.right(i, k)) / square;
+            }
+            largest = std::max(largest, expected);
+            difference = std::max<double>(
+                difference, std::abs(found[static_cast<std::size_t>(i + j * n)] - static_cast<T>(expected)));
+          }
+          CHECK(difference <= (is_double<T> ? 1e-11 : 1e-3) * largest);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
   using T = double;
   const Element<T> b = random_elements<T>(4);
@@ -252,6 +292,11 @@ TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
                    }),
                    "dampings from 0.5 on, but the problem has 0.1"));
     CHECK(refusal(of_large, {}).empty());
+    CHECK(contains(message_of<UsageError>([&] {
+                     DistMatrix<T> V = X.clone();
+                     solve(Solver::direct, *A, B, X, {}, {.variances = &V});
+                   }),
+                   "variances are for an A with at least as many rows as columns"));
     const DistMatrix<T> none = data_of<T>(*A, 0, b);
     CHECK(damping_curves(*A, none, *of_large, {0.6}, DampingRule::gcv).empty());
   }
