@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
@@ -16,9 +17,9 @@ namespace gridlops {
 
 namespace {
 
-/// Norms of columns for each damping.
+/// Norms of columns for each damping: element d + j·damps for column j.
 struct NormsOfCurves {
-  std::vector<double> x, residual;
+  std::vector<double> x{}, residual{};
 };
 
 /// h = D²/(σ² + D²): the part of a component that a solution leaves in the residual.
@@ -26,24 +27,34 @@ double left_out(double value, double damp) {
   return value == 0 ? 1 : std::pow(damp / std::hypot(value, damp), 2);
 }
 
-/// A matrix of weights, with a column for each damping.
+/// Weights of the squares of components, for norms of x and of residuals at each damping.
 class Weights {
  public:
-  Weights(Index values, Index damps)
-      : rows_(values), elements_(at(values * damps)), scales_(at(damps), 1.0) {}
-  double& operator()(Index k, std::size_t d) { return elements_[at(k) + d * at(rows_)]; }
-  /// The factor of the norms with these weights.
-  double& scale(std::size_t d) { return scales_[d]; }
+  Weights(std::size_t values, std::size_t damps)
+      : rows_(values), damps_(damps), elements_(2 * values * damps), scales_(2 * damps, 1.0) {}
+
+  double& of_x(std::size_t k, std::size_t d) { return elements_[k + d * rows_]; }
+  double& of_residual(std::size_t k, std::size_t d) { return elements_[k + (damps_ + d) * rows_]; }
+  /// Factors of the norms.
+  double& scale_of_x(std::size_t d) { return scales_[d]; }
+  double& scale_of_residual(std::size_t d) { return scales_[damps_ + d]; }
+
+  /// Of the columns of X (collective over the grid).
   template <Scalar T>
-  std::vector<double> norms(const SpectralFactor<T>& factor, const ConstDistMatrix<T>& X) const {
-    std::vector<double> norms =
-        factor.weighted_norms(X, {elements_.data(), rows_, std::ssize(scales_), std::max<Index>(rows_, 1)});
-    for (std::size_t k = 0; k < norms.size(); ++k) norms[k] *= scales_[k % scales_.size()];
+  NormsOfCurves norms(const SpectralFactor<T>& factor, const ConstDistMatrix<T>& X) const {
+    const auto rows = static_cast<Index>(rows_), cols = static_cast<Index>(2 * damps_);
+    const std::vector<double> both =
+        factor.weighted_norms(X, {elements_.data(), rows, cols, std::max<Index>(rows, 1)});
+    NormsOfCurves norms;
+    for (std::size_t k = 0; k < both.size(); ++k) {
+      const std::size_t d = k % scales_.size();
+      (d < damps_ ? norms.x : norms.residual).push_back(both[k] * scales_[d]);
+    }
     return norms;
   }
 
  private:
-  Index rows_;
+  std::size_t rows_, damps_;
   std::vector<double> elements_, scales_;
 };
 
@@ -52,18 +63,18 @@ template <Scalar T>
 NormsOfCurves norms_of_models(const SpectralFactor<T>& factor, const std::vector<double>& damps, double D0,
                               const ConstDistMatrix<T>& X, const SolveReport& report) {
   const std::vector<double>& values = factor.singular_values();
-  Weights of_x(std::ssize(values), std::ssize(damps)), of_residual = of_x;
+  Weights weights(values.size(), damps.size());
   for (std::size_t d = 0; d < damps.size(); ++d) {
     const double D = damps[d];
     for (std::size_t k = 0; k < values.size(); ++k) {
       const double sum = std::hypot(values[k], D);
       const double t = sum > 0 ? std::pow(std::hypot(values[k], D0) / sum, 2) : 0;
-      of_x(static_cast<Index>(k), d) = t * t;
-      of_residual(static_cast<Index>(k), d) = t * (left_out(values[k], D) + left_out(values[k], D0));
+      weights.of_x(k, d) = t * t;
+      weights.of_residual(k, d) = t * (left_out(values[k], D) + left_out(values[k], D0));
     }
-    of_residual.scale(d) = std::sqrt(D - D0) * std::sqrt(D + D0);
+    weights.scale_of_residual(d) = std::sqrt(D - D0) * std::sqrt(D + D0);
   }
-  NormsOfCurves norms{of_x.norms(factor, X), of_residual.norms(factor, X)};
+  NormsOfCurves norms = weights.norms(factor, X);
   for (std::size_t k = 0; k < norms.residual.size(); ++k)
     norms.residual[k] = std::hypot(norms.residual[k], report.columns[k / damps.size()].residual_norm);
   return norms;
@@ -74,18 +85,18 @@ template <Scalar T>
 NormsOfCurves norms_of_data(const SpectralFactor<T>& factor, const std::vector<double>& damps,
                             const ConstDistMatrix<T>& B) {
   const std::vector<double>& values = factor.singular_values();
-  Weights of_x(std::ssize(values), std::ssize(damps)), of_residual = of_x;
+  Weights weights(values.size(), damps.size());
   const double norm = values.empty() || values.front() == 0 ? 1 : values.front();
   for (std::size_t d = 0; d < damps.size(); ++d) {
     for (std::size_t k = 0; k < values.size(); ++k) {
       const double sum = std::hypot(values[k], damps[d]);
       const double of_unit = values[k] == 0 ? 0 : values[k] / sum * (norm / sum);
-      of_x(static_cast<Index>(k), d) = of_unit * of_unit;
-      of_residual(static_cast<Index>(k), d) = std::pow(left_out(values[k], damps[d]), 2);
+      weights.of_x(k, d) = of_unit * of_unit;
+      weights.of_residual(k, d) = std::pow(left_out(values[k], damps[d]), 2);
     }
-    of_x.scale(d) = 1 / norm;
+    weights.scale_of_x(d) = 1 / norm;
   }
-  return {of_x.norms(factor, B), of_residual.norms(factor, B)};
+  return weights.norms(factor, B);
 }
 
 }  // namespace
