@@ -38,9 +38,11 @@ class RankPlan {
     MemoryRow r{};
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block(plan_.matrix);
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
-    r[solution] = block(plan_.domain.layout(shape.nrhs)) * (plan_.variances || plan_.curves ? 2 : 1) +
+    r[solution] = block(plan_.domain.layout(shape.nrhs)) *
+                      (1 + (plan_.variances ? 1 : 0) + (plan_.curves > 0 ? 1 : 0)) +
                   block(plan_.domain.layout(plan_.rest));
     r[vectors] = solver_workspace();
+    r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
     if (plan_.sketch_bytes) r[sketch] = plan_.sketch_bytes(row_, col_);

@@ -12,7 +12,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// Why only cgls can do what is asked for; empty if others can.
+/// Why cgls is to do what is asked for; empty if others can.
 std::string need_of_cgls(const SolveArguments& arguments) {
   if (!arguments.certify.empty()) return "--certify takes conjugate gradients";
   if (arguments.needs_space()) return "a space is asked for, and cgls gives the verdicts";

@@ -156,7 +156,7 @@ class SolveCommand {
     CLI::Option* choose = options.choice(
         "--choose", sweep.rule, names_of({DampingRule::lcurve, DampingRule::discrepancy, DampingRule::gcv}),
         "chooses one of --damps: the corner of the L-curve; the largest with |B - A X| <= --noise; the least "
-        "of the GCV function, with a random vector for each damping besides");
+        "of the GCV function, with a random vector for each damping besides, but with --sweep direct");
     options.number("--noise", sweep.noise, "S", 0, "the norm of the noise in B, for --choose discrepancy")
         ->needs(choose);
     options
@@ -205,8 +205,9 @@ class SolveCommand {
     define_product_report(options, arguments_.product);
     options.text("--history", arguments_.history, "H.csv",
                  "Writes each column's norms after each iteration as CSV");
-    variances_ = options.text("--variances", arguments_.variances, "V.npy",
-                              "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact");
+    variances_ =
+        options.text("--variances", arguments_.variances, "V.npy",
+                     "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact");
     options.parsed(
         "--sigma-min",
         [this](const std::string& text) {

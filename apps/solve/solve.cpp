@@ -65,7 +65,7 @@ PlannedSolve plan_of(const SolveTask& task) {
                     .variances = !task.arguments.variances.empty(),
                     .guarded = task.arguments.options.guard > 0,
                     .own_damps = task.sweep || !task.arguments.variances.empty(),
-                    .curves = task.arguments.sweep.by_factor(),
+                    .curves = task.arguments.sweep.by_factor() ? std::ssize(task.sweep.damps) : 0,
                     .matrix = layout,
                     .tile_bytes = task.A.tile_bytes(task.kept()),
                     .product_range = product->range(),

@@ -313,7 +313,7 @@ void tell_curves(Communicator& world, const SolveArguments& arguments, const Swe
           sweep.curves.size()));
   }
   write_on_root(world, arguments.sweep.curve, [&] {
-    const bool bounds_errors = arguments.bounds_errors();
+    const bool bounds_errors = arguments.bounds_errors() && sweep.space;
     std::string rows = "column," + heading_of(arguments.sweep.rule, bounds_errors);
     for (std::size_t j = 0; j < sweep.curves.size(); ++j)
       rows += rows_of(sweep.curves[j], bounds_errors, fmt::format("{},", j));

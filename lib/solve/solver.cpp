@@ -101,7 +101,8 @@ SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDis
   const SolverRow& row = row_of(solver);
   SolveOptions chosen = options;
   const auto make = [&](Agreement& agreement) {
-    agreement.on("the factor", operands.factor == nullptr ? "its own" : "one that is given");
+    agreement.on("the factor", operands.factor == nullptr ? "its own" : "one that is given")
+        .on("variances", operands.variances == nullptr ? "none" : "asked for");
     check_operands(row, operands, B, X);
     return make_method<T>({solver, A, chosen, operands});
   };

@@ -37,12 +37,12 @@ class SpectralFactor(Factor):
 
     def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, facts: Mapping[str, Any], values: list[float], free: Callable[[float], float]) -> None:
         super().__init__(grid, dtype, native, facts)
-        #: min(m, n) of them, in descending order; 0 where they are 0 but for rounding. None on idle ranks.
+        #: min(m, n) of them, in descending order. None on idle ranks.
         self.singular_values: npt.NDArray[np.float64] = np.asarray(values)
         self._free = free
 
     def free_dimensions(self, damp: float) -> float:
-        """trace(I − A(AᴴA + D²I)⁻¹Aᴴ), the m that GCV and estimates of the noise divide by. Not collective."""
+        """trace(I − A(AᴴA + D²I)⁻¹Aᴴ), by which generalised cross-validation divides. Not collective; 0 on idle ranks."""
         return self._free(damp)
 
 

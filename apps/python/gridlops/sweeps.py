@@ -48,14 +48,14 @@ def damping_curves(A: Operator, B: Columns, factor: SpectralFactor, damps: Seque
                    noise: PerColumn = 0, *, options: SolveOptions | None = None, **changes: Any) -> list[DampingCurve]:
     """The curve of each column of B over all dampings, with what the rule chooses, as :func:`damping_curve` gives it. Collective.
 
-    :func:`direct` solves for the smallest damping. The norms at the others follow from its x by the singular values, and "gcv" has the exact
-    trace. Errors of rounding are those of x, so the curves cost no products.
+    :func:`direct` solves for the smallest damping. The norms at the others follow by the singular values without products with A, and "gcv"
+    has the exact trace. On idle ranks the list is empty.
     """
     if not isinstance(factor, SpectralFactor):
         raise UsageError(f"a factor for curves is one of gridlops.spectral_factor(), and not of type {type(factor).__name__}")
     data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
     return [_with_arrays(curve) for curve in functions_for(A.dtype).damping_curves(
-        A.native, same_type(A, data).native, factor.native, list(damps), rule, noise, options_with(options, changes).native(False))]
+        A.native, same_type(A, data).native, same_type(A, factor).native, list(damps), rule, noise, options_with(options, changes).native(False))]
 
 
 def _with_arrays(curve: Any) -> DampingCurve:

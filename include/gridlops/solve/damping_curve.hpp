@@ -38,7 +38,7 @@ struct CurvePoint {
   double residual_norm = 0;  ///< ‖b − Ax‖
   double x_norm = 0;         ///< ‖x‖
   StopReason reason = StopReason::converged;
-  /// For gcv, an estimate of trace(I − A(AᴴA + D²I)⁻¹Aᴴ); NaN if there is none.
+  /// For gcv, trace(I − A(AᴴA + D²I)⁻¹Aᴴ), or an estimate; NaN if there is none.
   double free_dimensions = std::numeric_limits<double>::quiet_NaN();
   /// The value that the rule compares: the curvature, or the GCV function. NaN if unknown.
   double merit = std::numeric_limits<double>::quiet_NaN();

@@ -16,15 +16,15 @@ struct FactorFacts {
   /// The number that was added to D² where rounding made the matrix indefinite, in the units of ‖A‖²; else 0.
   double shift = 0;
   double norm = 0;  ///< the length of A's longest column, or row: a lower bound of ‖A‖
-  /// An estimate of ‖R‖₁‖R⁻¹‖₁, about the condition number of [A; D·I]; of the singular values that count.
+  /// The condition number of [A; D·I] by the singular values that count, or an estimate of ‖R‖₁‖R⁻¹‖₁.
   double condition = 0;
   Index rank = 0;  ///< the singular values that count: min(m, n), unless some are 0 but for rounding
 };
 
 /// A triangular matrix R with RᴴR = AᴴA + D²I where A has at least as many rows as columns, else RᴴR = AAᴴ +
-/// D²I. As an operator it is (RᴴR)⁻¹: from A's domain, or A's range, to itself. Every rank holds all of R, of
-/// min(m, n)² elements of T, and multiplies by R⁻¹ and R⁻ᴴ for its share of the columns, whatever their
-/// layout. It does not refer to A.
+/// D²I; or, as a SpectralFactor, singular values and vectors with the same product. As an operator it is
+/// (RᴴR)⁻¹: from A's domain, or A's range, to itself. Every rank holds all of R, of min(m, n)² elements of T,
+/// and multiplies by R⁻¹ and R⁻ᴴ for its share of the columns, whatever their layout. It does not refer to A.
 template <Scalar T>
 class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
  public:

@@ -105,8 +105,8 @@ struct SolverOperands {
   const LinearOperator<T>* sparsity = nullptr;
   /// For proximal_gradient: P.
   std::shared_ptr<const ProximalOperator<T>> penalty = nullptr;
-  /// For lsqr and direct: receives the diagonal of (AᴴA + D²I)⁻¹, estimated or exact. Same layout as X. Null:
-  /// none is computed.
+  /// For lsqr and direct: receives the diagonal of (AᴴA + D²I)⁻¹, estimated or, by singular values, exact but
+  /// for rounding. Same layout as X. Null: none is computed.
   DistMatrix<T>* variances = nullptr;
   /// For direct: the factor of this A with this D, which factor() made, or one for all dampings, of
   /// spectral_factor(), which variances and dampings of columns need. Null: the solver computes one.
@@ -243,7 +243,7 @@ struct SolverMemory {
   /// For a solver called by preconditioned_inversion() with damps_x, where P maps the domain to itself.
   bool preconditioned = false;
   bool guarded = false;
-  bool own_damps = false;  ///< columns have dampings of their own, or variances are asked of a factor
+  bool own_damps = false;  ///< columns have dampings of their own, or direct gives variances
 };
 
 /// Returns the bytes that a solver takes on the rank at (row, col), excluding A, B and X, the operator's

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -22,15 +23,23 @@ namespace gridlops {
 template <Scalar T>
 class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
  public:
-  /// Returns min(m, n) singular values, in descending order; those that are 0 but for rounding are 0. The
-  /// same on all members of the grid, and none on idle ranks.
+  /// Returns min(m, n) singular values, in descending order. The same on all members of the grid, and none on
+  /// idle ranks.
   const std::vector<double>& singular_values() const { return values_; }
-  /// Returns trace(I − A(AᴴA + D²I)⁻¹Aᴴ), for the m × m matrix that takes data to its residual. Not
+  /// Returns what singular values must exceed to be more than rounding: nε‖A‖, of the elements of A, if V
+  /// comes from QR, else √(nε)‖A‖, of AᴴA or AAᴴ.
+  double resolution() const { return resolution_; }
+  /// Whether this singular value and damping are more than rounding together. If not, the direction is no
+  /// part of any solution.
+  bool counts(double value, double damp) const { return std::hypot(value, damp) > resolution_; }
+  /// Returns trace(I − A(AᴴA + D²I)⁻¹Aᴴ), for the m × m matrix that takes data to their residual. Not
   /// collective; 0 on idle ranks.
   double free_dimensions(double damp) const;
   /// Returns how much rounding of AᴴA, or AAᴴ, can change σ² + D² of the smallest singular value, relatively:
-  /// nε‖A‖²/(σ² + D²); 0 if V comes from QR.
+  /// nε‖A‖²/(σ² + D²); 0 if V comes from QR. Without a damping, of the smallest one that counts.
   double relative_rounding(double damp) const;
+
+  // Members only. They throw ShapeError if sizes do not fit.
 
   /// Y ← α (2^(2·power) AᴴA + D²I)⁻¹ X, or AAᴴ in the place of AᴴA, with its own D for each column of X
   /// (collective over the grid). squared_damps: D², one for each column, the same on all ranks.
@@ -42,18 +51,18 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
                                              MatrixView<const double> w) const = 0;
 
   /// Y ← the diagonal of (AᴴA + D²I)⁻¹, with a D for each column, on the rows of A's domain; without the
-  /// directions in which neither A nor D bounds x. A has at least as many rows as columns. Not collective.
+  /// directions that do not count. A has at least as many rows as columns. Not collective.
   virtual void diagonal(const PerColumn& damp, DistMatrix<T>& Y) const = 0;
 
  protected:
   SpectralFactor(const Space& space, const FactorFacts& facts, Index rows, std::vector<double> values,
-                 double rounding)
-      : Factor<T>(space, facts), rows_(rows), values_(std::move(values)), rounding_(rounding) {}
+                 double resolution)
+      : Factor<T>(space, facts), rows_(rows), values_(std::move(values)), resolution_(resolution) {}
 
  private:
   const Index rows_;  // of A
   const std::vector<double> values_;
-  const double rounding_;  // the error of squares of singular values
+  const double resolution_;
 };
 
 /// Computes singular values and vectors of A, to serve dampings from this one on (collective over the grid;
@@ -61,10 +70,11 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
 ///
 /// They are those of AᴴA, which is summed as factor() does it, if rounding changes D² by less than 10⁻⁶ of
 /// it: nε‖A‖² ≤ 10⁻⁶ D². Otherwise QR of A gives R, if A has rows to read, and R its singular values and
-/// vectors (LAPACK's xHEEVD and xGESDD). Without rows, and where A has fewer rows than columns, singular
-/// values below √(nε)‖A‖ are unknown, and count as 0.
+/// vectors (LAPACK's xHEEVD and xGESDD). Without rows, and where A has fewer rows than columns, they are
+/// those of AᴴA or AAᴴ, whatever the damping.
 ///
-/// Throws what factor() throws.
+/// Throws what factor() throws, and UsageError, on all ranks, if there are more than 30000 singular values,
+/// or 20000 of R, since LAPACK counts its memory in 32 bits; InputError if LAPACK does not find them.
 template <Scalar T>
 GRIDLOPS_EXPORT std::shared_ptr<const SpectralFactor<T>> spectral_factor(const LinearOperator<T>& A,
                                                                          double least_damp = 0);
@@ -86,9 +96,9 @@ GRIDLOPS_EXPORT FactorBytes spectral_factor_bytes(Index rows, Index cols, Scalar
 /// If A has fewer rows than columns, e = Uᴴb gives ‖x(D)‖² = Σ σ²|e|²/(σ² + D²)² and ‖r(D)‖² = Σ h²|e|².
 /// For DampingRule::gcv the trace is exact. noise: of each column, for DampingRule::discrepancy.
 ///
-/// Throws, on all ranks, UsageError if a damping is smaller than the factor serves, rounding hides the
-/// singular values that decide (relative_rounding() above 1/100), or the options have a damping or a guess;
-/// ShapeError if B or noise do not fit.
+/// Throws UsageError, on all members, if a damping is smaller than the factor serves, rounding hides the
+/// singular values that decide (relative_rounding() above 1/100, or norms of x that differ as much from those
+/// at D₀), or the options have a damping or a guess; ShapeError if B or noise do not fit.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A,
                                                          const ConstDistMatrix<T>& B,

@@ -118,7 +118,7 @@ class SingularValueCall {
   cblas::Int call(MatrixView<S> A, double* s, S* U, S* Vh, S* work, cblas::Int length, double* real_work,
                   cblas::Int* iwork) const {
     const char* job = vectors_ ? "S" : "N";
-    const auto lda = static_cast<cblas::Int>(A.stride);
+    const auto lda = static_cast<cblas::Int>(std::max<Index>(A.stride, 1));
     const cblas::Int k = std::min(m_, n_);
     cblas::Int info = 0;
     if constexpr (is_complex<S>) {

@@ -23,8 +23,9 @@ struct NormsOfCurves {
 };
 
 /// h = D²/(σ² + D²): the part of a component that a solution leaves in the residual.
-double left_out(double value, double damp) {
-  return value == 0 ? 1 : std::pow(damp / std::hypot(value, damp), 2);
+template <Scalar T>
+double left_out(const SpectralFactor<T>& factor, double value, double damp) {
+  return factor.counts(value, damp) ? std::pow(damp / std::hypot(value, damp), 2) : 1;
 }
 
 /// Weights of the squares of components, for norms of x and of residuals at each damping.
@@ -63,14 +64,14 @@ template <Scalar T>
 NormsOfCurves norms_of_models(const SpectralFactor<T>& factor, const std::vector<double>& damps, double D0,
                               const ConstDistMatrix<T>& X, const SolveReport& report) {
   const std::vector<double>& values = factor.singular_values();
-  Weights weights(values.size(), damps.size());
+  Weights weights = attempt(X.grid()->comm(), [&] { return Weights(values.size(), damps.size()); });
   for (std::size_t d = 0; d < damps.size(); ++d) {
     const double D = damps[d];
     for (std::size_t k = 0; k < values.size(); ++k) {
-      const double sum = std::hypot(values[k], D);
-      const double t = sum > 0 ? std::pow(std::hypot(values[k], D0) / sum, 2) : 0;
+      const double t =
+          factor.counts(values[k], D) ? std::pow(std::hypot(values[k], D0) / std::hypot(values[k], D), 2) : 0;
       weights.of_x(k, d) = t * t;
-      weights.of_residual(k, d) = t * (left_out(values[k], D) + left_out(values[k], D0));
+      weights.of_residual(k, d) = t * (left_out(factor, values[k], D) + left_out(factor, values[k], D0));
     }
     weights.scale_of_residual(d) = std::sqrt(D - D0) * std::sqrt(D + D0);
   }
@@ -85,18 +86,31 @@ template <Scalar T>
 NormsOfCurves norms_of_data(const SpectralFactor<T>& factor, const std::vector<double>& damps,
                             const ConstDistMatrix<T>& B) {
   const std::vector<double>& values = factor.singular_values();
-  Weights weights(values.size(), damps.size());
+  Weights weights = attempt(B.grid()->comm(), [&] { return Weights(values.size(), damps.size()); });
   const double norm = values.empty() || values.front() == 0 ? 1 : values.front();
   for (std::size_t d = 0; d < damps.size(); ++d) {
     for (std::size_t k = 0; k < values.size(); ++k) {
       const double sum = std::hypot(values[k], damps[d]);
-      const double of_unit = values[k] == 0 ? 0 : values[k] / sum * (norm / sum);
+      const double of_unit = factor.counts(values[k], damps[d]) ? values[k] / sum * (norm / sum) : 0;
       weights.of_x(k, d) = of_unit * of_unit;
-      weights.of_residual(k, d) = std::pow(left_out(values[k], damps[d]), 2);
+      weights.of_residual(k, d) = std::pow(left_out(factor, values[k], damps[d]), 2);
     }
     weights.scale_of_x(d) = 1 / norm;
   }
   return weights.norms(factor, B);
+}
+
+/// Throws UsageError unless the norms at D₀ are those of x. Singular values that are unknown matter most
+/// there.
+void require_known_norms(const char* where, const std::vector<double>& found,
+                         const std::vector<double>& damps, double D0, const std::vector<double>& of_x,
+                         double most) {
+  const auto first = static_cast<std::size_t>(std::find(damps.begin(), damps.end(), D0) - damps.begin());
+  for (std::size_t j = 0; j < of_x.size(); ++j)
+    require<UsageError>(!(std::abs(found[first + j * damps.size()] - of_x[j]) > most * of_x[j]), where,
+                        ": rounding hides the singular values that decide at D = ", D0, ": the norm of x is ",
+                        of_x[j], " in column ", j, ", and ", found[first + j * damps.size()],
+                        " from singular values");
 }
 
 }  // namespace
@@ -107,6 +121,7 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
                                          DampingRule rule, const PerColumn& noise,
                                          const SolveOptions& options) {
   constexpr const char* where = "damping_curves";
+  constexpr double most = 0.01;
   const auto& grid = B.grid();
   const bool of_data = A.rows() < A.cols();
   double D0 = std::numeric_limits<double>::infinity();
@@ -115,6 +130,7 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
     describe_options(agreement, options);
     agreement.on("the rule", name_of(rule));
     for (const double damp : damps) agreement.on("a damping", damp);
+    for (const double norm : noise.values()) agreement.on("the noise", norm);
     A.range().require_contains(B, where);
     require<ShapeError>(factor.domain() == (of_data ? A.range() : A.domain()), where,
                         ": the factor belongs to another operator");
@@ -127,7 +143,6 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
                           " is none that the factor serves, from ", factor.facts().damp, " on");
       D0 = std::min(D0, damp);
     }
-    constexpr double most = 0.01;
     const double rounding = damps.empty() ? 0 : factor.relative_rounding(D0);
     require<UsageError>(rounding <= most, where,
                         ": rounding hides the singular values that decide at D = ", D0, ": it is ", rounding,
@@ -143,6 +158,7 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
   const SolveReport report = solve(Solver::direct, A, B, X, of_least, {.factor = &factor});
   const NormsOfCurves norms =
       of_data ? norms_of_data(factor, damps, B) : norms_of_models(factor, damps, D0, X, report);
+  if (of_data) require_known_norms(where, norms.x, damps, D0, column_norms(X), most);
   std::vector<DampingCurve> curves(at(B.cols()));
   for (std::size_t j = 0; j < curves.size(); ++j) {
     curves[j].rule = rule;

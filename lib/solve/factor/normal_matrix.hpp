@@ -33,7 +33,8 @@ class NormalMatrix {
   using Wide = Accumulator<T>;
 
  public:
-  /// damp: the largest that will be added. Not collective. Throws OutOfMemory on this rank alone.
+  /// damp: a damping that will be added, which decides about the power, too. Not collective. Throws
+  /// OutOfMemory on this rank alone.
   NormalMatrix(const LinearOperator<T>& A, double damp)
       : A_(A),
         damp_(damp),

@@ -35,6 +35,9 @@ struct SingularVectors {
   std::vector<double> values{};
 };
 
+/// LAPACK counts the memory of eigenvectors(), 2n² elements, in 32 bits.
+constexpr Index most_eigenvectors = 30000;
+
 /// compute(found), on rank 0, fills the n values, and n × n vectors in this memory, which all ranks have
 /// (collective). Throws what it throws on all ranks.
 template <class S, class Compute>
@@ -42,7 +45,7 @@ SingularVectors<S> of_one_rank(Communicator& comm, Buffer<S> memory, Index n, co
   SingularVectors<S> found{std::move(memory), {}};
   attempt(comm, [&] {
     found.values.resize(at(n));
-    if (comm.rank() != 0) return;
+    if (comm.rank() != 0 || n == 0) return;
     const AtWork at_work;
     compute(found);
   });
@@ -60,7 +63,7 @@ SingularVectors<S> right_singular_vectors(Communicator& comm, Buffer<S> R, Index
   return of_one_rank(comm, std::move(R), n, [n](SingularVectors<S>& found) {
     constexpr Index most = 20000;  // LAPACK counts its memory, 4n² elements, in 32 bits
     require<UsageError>(n <= most, "the factor has ", n, " columns; singular values are computed of at most ",
-                        most, ": take another solver, or one with a damping for all columns");
+                        most, ": take another solver, or a larger damping");
     const MatrixView<S> upper(found.vectors.data(), n, n);
     for (Index j = 0; j < n; ++j) std::fill(upper.column(j) + j + 1, upper.column(j) + n, S(0));
     std::vector<S> U(at(n * n)), Vh(at(n * n));
@@ -77,8 +80,8 @@ template <class S>
 SingularVectors<S> eigenvectors(Communicator& comm, Buffer<S> G, Index n) {
   const TraceRegion region("eigenvectors");
   return of_one_rank(comm, std::move(G), n, [n](SingularVectors<S>& found) {
-    constexpr Index most = 30000;  // LAPACK counts its memory, 2n² elements, in 32 bits
-    require<UsageError>(n <= most, "A has ", n, " singular values; they are computed of at most ", most);
+    require<UsageError>(n <= most_eigenvectors, "A has ", n,
+                        " singular values; they are computed of at most ", most_eigenvectors);
     const MatrixView<S> matrix(found.vectors.data(), n, n);
     require<InputError>(lapack::eigenvectors(matrix, found.values.data()),
                         "the singular values of A, of which there are ", n, ", did not converge");

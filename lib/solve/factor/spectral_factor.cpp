@@ -30,7 +30,7 @@ struct Spectrum {
   Buffer<T> vectors{};
   std::vector<double> values{};
   int power = 0;
-  double rounding = 0;  ///< of squares of values
+  double resolution = 0;  ///< below this values are unknown
   FactorFacts facts{};
 };
 
@@ -39,12 +39,14 @@ class WholeVectors final : public SpectralFactor<T> {
  public:
   WholeVectors(const Space& space, Index rows, Spectrum<T> spectrum)
       : SpectralFactor<T>(space, spectrum.facts, rows, unscaled(spectrum),
-                          std::ldexp(spectrum.rounding, -2 * spectrum.power)),
+                          std::ldexp(spectrum.resolution, -spectrum.power)),
         spectrum_(std::move(spectrum)),
         columns_(space, std::ssize(spectrum_.values)) {}
 
   void apply_damped(T alpha, const ConstDistMatrix<T>& X, const std::vector<double>& squared_damps, int power,
                     DistMatrix<T>& Y) const override {
+    require<ShapeError>(std::ssize(squared_damps) == X.cols(), "a spectral factor: ", squared_damps.size(),
+                        " dampings were given for ", X.cols(), " columns");
     struct OfThisCall {
       std::optional<Damps>& damps;
       ~OfThisCall() { damps.reset(); }
@@ -58,18 +60,22 @@ class WholeVectors final : public SpectralFactor<T> {
     const Index n = this->rows();
     const Range mine = columns_.mine(X.cols());
     DistMatrix<T> Z, C;
-    std::vector<double> squares;
+    std::vector<double> squares, norms;
+    std::vector<int> powers;
     attempt(grid->comm(), [&] {
+      require<ShapeError>(w.rows == n && X.rows() == n, "a spectral factor of ", n,
+                          " singular values: X has ", X.rows(), " rows, and there are ", w.rows,
+                          " rows of weights");
       Z = DistMatrix<T>(grid, columns_.layout(X.cols()));
       C = DistMatrix<T>(grid, columns_.layout(X.cols()));
       squares.resize(at(n * mine.size));
+      norms.resize(at(w.cols * X.cols()));
+      powers.resize(at(mine.size));
     });
     redistribute(X, Z);
-    std::vector<double> norms(at(w.cols * X.cols()));
     if (n > 0 && mine.size > 0) {
       const TraceRegion region("norms in singular vectors");
       multiply(Op::adjoint, Z.local(), C.local());
-      std::vector<int> powers(at(mine.size));
       for (Index j = 0; j < mine.size; ++j) {
         const T* const c = C.local().column(j);
         double largest = 0;
@@ -97,22 +103,26 @@ class WholeVectors final : public SpectralFactor<T> {
 
   void diagonal(const PerColumn& damp, DistMatrix<T>& Y) const override {
     const TraceRegion region("variances");
-    std::map<double, std::vector<double>> diagonals;  // of all rows, for each D
+    const ProcessGrid& grid = *Y.grid();
+    require<ShapeError>(!this->facts().of_data && Y.rows() == this->rows(), "a spectral factor of ",
+                        this->rows(), " rows: its diagonal is not that of a matrix of ", Y.rows(), " rows");
+    const Range mine = Y.layout().row_range(grid, grid.my_row(), grid.my_col());
+    std::map<double, std::vector<double>> diagonals;  // of these rows, for each D
     Y.fill([&](Index i, Index j) {
       std::vector<double>& of_damp = diagonals[damp[j]];
-      if (of_damp.empty()) of_damp = diagonal_of(damp[j]);
-      return to_scalar<T>(of_damp[at(i)]);
+      if (of_damp.empty()) of_damp = diagonal_of(mine, damp[j]);
+      return to_scalar<T>(of_damp[at(i - mine.begin)]);
     });
   }
 
  private:
-  std::vector<double> diagonal_of(double damp) const {
-    const Index n = this->rows();
-    std::vector<double> sums(at(n), 0.0);
-    for (Index k = 0; k < n; ++k) {
-      const double size = std::hypot(this->singular_values()[at(k)], damp);
-      const T* const v = spectrum_.vectors.data() + k * n;
-      for (Index i = 0; size > 0 && i < n; ++i) {
+  std::vector<double> diagonal_of(Range rows, double damp) const {
+    std::vector<double> sums(at(rows.size), 0.0);
+    for (Index k = 0; k < this->rows(); ++k) {
+      const double value = this->singular_values()[at(k)], size = std::hypot(value, damp);
+      if (!this->counts(value, damp)) continue;
+      const T* const v = spectrum_.vectors.data() + k * this->rows() + rows.begin;
+      for (Index i = 0; i < rows.size; ++i) {
         const double part = static_cast<double>(std::abs(v[i])) / size;
         sums[at(i)] += part * part;
       }
@@ -159,11 +169,12 @@ class WholeVectors final : public SpectralFactor<T> {
       multiply(Op::none, W, Z);
     });
   }
-  /// Divides by σ² + D²; what has neither is no part of any solution.
+  /// Divides by σ² + D², where that is not 0 but for rounding.
   void divide(T* coefficients, double squared_damp, int power) const {
+    const double least = std::pow(std::ldexp(spectrum_.resolution, power - spectrum_.power), 2);
     for (const double value : spectrum_.values) {
       const double scaled = std::ldexp(value, power - spectrum_.power), sum = scaled * scaled + squared_damp;
-      *coefficients = sum > 0 ? T(*coefficients * static_cast<Real<T>>(1 / sum)) : T(0);
+      *coefficients = sum > least ? T(*coefficients * static_cast<Real<T>>(1 / sum)) : T(0);
       ++coefficients;
     }
   }
@@ -198,25 +209,17 @@ class SpectrumMaker {
     const double norm = std::ldexp(G_.longest(), -G_.power());
     Spectrum<Wide> found =
         G_.rows() == nullptr || is_hidden(G_.longest()) ? of_normal_matrix() : Spectrum<Wide>();
-    const bool is_accurate = !found.values.empty() && is_hidden(found.values.front());
+    const bool is_accurate = G_.size() == 0 || (!found.values.empty() && is_hidden(found.values.front()));
     if (G_.rows() != nullptr && !is_accurate) found = of_rows();
     found.power = G_.power();
-    const auto n = static_cast<double>(G_.size());
-    const double least = found.facts.by_qr ? n * static_cast<double>(std::numeric_limits<Real<T>>::epsilon())
-                                           : std::sqrt(n * G_.epsilon());
-    Index rank = 0;
-    for (double& value : found.values) {
-      if (value <= least * found.values.front()) value = 0;
-      rank += value > 0 ? 1 : 0;
-    }
     found.facts.of_data = G_.of_data();
     found.facts.damp = damp_;
     found.facts.norm = norm;
-    found.facts.rank = rank;
-    if (rank > 0) {
-      const double D = G_.scaled(damp_), last = damp_ > 0 ? found.values.back() : found.values[at(rank - 1)];
-      found.facts.condition = std::hypot(found.values.front(), D) / std::hypot(last, D);
-    }
+    const double D = G_.scaled(damp_);
+    found.facts.rank = std::count_if(found.values.begin(), found.values.end(),
+                                     [&](double value) { return std::hypot(value, D) > found.resolution; });
+    if (const Index rank = found.facts.rank; rank > 0)
+      found.facts.condition = std::hypot(found.values.front(), D) / std::hypot(found.values[at(rank - 1)], D);
     return found;
   }
 
@@ -231,16 +234,20 @@ class SpectrumMaker {
   Spectrum<Wide> of_normal_matrix() {
     const Index n = G_.size();
     SingularVectors<Wide> of_G = eigenvectors(comm_, std::move(G_.elements()), n);
-    const double rounding = n > 0 ? static_cast<double>(n) * G_.epsilon() * of_G.values.front() : 0;
     for (double& value : of_G.values) value = std::sqrt(value);
-    return {std::move(of_G.vectors), std::move(of_G.values), 0, rounding, {}};
+    const double resolution =
+        n > 0 ? std::sqrt(static_cast<double>(n) * G_.epsilon()) * of_G.values.front() : 0;
+    return {std::move(of_G.vectors), std::move(of_G.values), 0, resolution, {}};
   }
   Spectrum<Wide> of_rows() {
     const Index n = G_.size();
     if (G_.elements().size() < n * n) attempt(comm_, [&] { G_.elements() = Buffer<Wide>(backend_, n * n); });
     G_.factor_rows(0);
     SingularVectors<Wide> of_R = right_singular_vectors(comm_, std::move(G_.elements()), n);
-    return {std::move(of_R.vectors), std::move(of_R.values), 0, 0, {.by_qr = true}};
+    const double resolution = static_cast<double>(n) *
+                              static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
+                              of_R.values.front();
+    return {std::move(of_R.vectors), std::move(of_R.values), 0, resolution, {.by_qr = true}};
   }
 
   Communicator& comm_;
@@ -259,7 +266,7 @@ Spectrum<T> narrowed(Communicator& comm, const std::shared_ptr<Backend>& backend
     Buffer<T> vectors = attempt(comm, [&] { return Buffer<T>(backend, count); });
     std::transform(wide.vectors.data(), wide.vectors.data() + count, vectors.data(),
                    [](Accumulator<T> element) { return T(element); });
-    return {std::move(vectors), std::move(wide.values), wide.power, wide.rounding, wide.facts};
+    return {std::move(vectors), std::move(wide.values), wide.power, wide.resolution, wide.facts};
   }
 }
 
@@ -268,16 +275,18 @@ Spectrum<T> narrowed(Communicator& comm, const std::shared_ptr<Backend>& backend
 template <Scalar T>
 double SpectralFactor<T>::free_dimensions(double damp) const {
   double sum = static_cast<double>(rows_ - std::ssize(values_));
-  for (const double value : values_) sum += value > 0 ? std::pow(damp / std::hypot(value, damp), 2) : 1;
-  return values_.empty() ? 0 : sum;
+  for (const double value : values_)
+    sum += counts(value, damp) ? std::pow(damp / std::hypot(value, damp), 2) : 1;
+  return sum;
 }
 
 template <Scalar T>
 double SpectralFactor<T>::relative_rounding(double damp) const {
-  double least = damp;
+  if (this->facts().by_qr) return 0;
+  double least = std::numeric_limits<double>::infinity();
   for (const double value : values_)
-    if (value > 0 || damp > 0) least = std::hypot(value, damp);
-  return rounding_ == 0 ? 0 : rounding_ / least / least;
+    if (damp > 0 || counts(value, damp)) least = std::min(least, std::hypot(value, damp));
+  return std::pow(resolution_ / least, 2);
 }
 
 template <Scalar T>
@@ -287,13 +296,16 @@ std::shared_ptr<const SpectralFactor<T>> spectral_factor(const LinearOperator<T>
     describe_operator(agreement, A);
     agreement.on("the least damping", least_damp);
     require_factor(A, least_damp);
+    const Index n = std::min(A.rows(), A.cols());
+    require<UsageError>(n <= most_eigenvectors, "A has ", n,
+                        " singular values; they are computed of at most ", most_eigenvectors);
   });
   const bool of_data = A.rows() < A.cols();
   const Space& space = of_data ? A.range() : A.domain();
   if (!grid->is_member()) {
     Spectrum<T> none;
     none.facts = {.of_data = of_data, .damp = least_damp};
-    return std::make_shared<WholeVectors<T>>(space, A.rows(), std::move(none));
+    return std::make_shared<WholeVectors<T>>(space, 0, std::move(none));
   }
   const TraceRegion region("spectral factor");
   std::optional<SpectrumMaker<T>> maker;

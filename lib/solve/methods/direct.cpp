@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gridlops/solve/spectral_factor.hpp"
+#include "solve/column_blocks.hpp"
 #include "solve/methods/gradient_method.hpp"
 #include "solve/methods/method_of.hpp"
 
@@ -55,7 +56,7 @@ class Direct final : public GradientMethod<T> {
 
   void complete(SolveOptions&) override {
     make_factor();
-    if (variances_ != nullptr) spectrum_->diagonal(damp_, *variances_);
+    if (variances_ != nullptr) find_variances();
   }
 
   void describe(MethodState<T>& state) override {
@@ -76,7 +77,7 @@ class Direct final : public GradientMethod<T> {
   void start(ColumnRun<T>& run) override {
     const bool from_zero = run.begins_from_data();
     if (of_data_) {
-      if (!from_zero && damp_.any()) x *= without_damping(run);
+      if (!from_zero) leave_out_guesses(run);
       y.set_zero();
     }
     this->begin(run);
@@ -171,11 +172,21 @@ class Direct final : public GradientMethod<T> {
     factor_ = factor;
     spectrum_ = dynamic_cast<const SpectralFactor<T>*>(factor);
   }
-  /// 1 for columns without damping, else 0.
-  ColumnScalars without_damping(const ColumnRun<T>& run) const {
-    ColumnScalars ones(run.active_count());
-    for (Index k = 0; k < ones.size(); ++k) ones[k] = damp_[run.right_hand_side(k)] == 0 ? 1 : 0;
-    return ones;
+  void find_variances() {
+    constexpr double most = 0.01;
+    for (const double damp : damp_.values())
+      require<UsageError>(spectrum_->relative_rounding(damp) <= most, "direct: variances at the damping ",
+                          damp, " are hidden by rounding of AᴴA, which is ",
+                          spectrum_->relative_rounding(damp),
+                          " of the smallest of its eigenvalues, and may be ", most,
+                          "; only block and stationary-a give rows of A that show them");
+    attempt(variances_->grid()->comm(), [&] { spectrum_->diagonal(damp_, *variances_); });
+  }
+  /// x = 0 in columns with damping, whatever it was.
+  void leave_out_guesses(const ColumnRun<T>& run) {
+    for (Index k = 0; k < run.active_count(); ++k)
+      if (damp_[run.right_hand_side(k)] > 0)
+        x.grid()->backend()->template kernels<T>().fill(T(0), column_block(x, k));
   }
 
   /// s = Aᴴ r − D² x.

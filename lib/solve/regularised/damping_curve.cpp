@@ -129,7 +129,7 @@ void choose_damping(DampingCurve& curve) {
       curve.remark = "the curve of those that were solved has no corner; try a wider range";
   } else if (curve.rule == DampingRule::gcv) {
     best = smallest_gcv(points);
-    if (best == nullptr) curve.remark = "for no D are both the data and the random vector solved";
+    if (best == nullptr) curve.remark = "for no D are both the data solved and the trace known";
     if (!points.empty() && points.front()->damp == 0 && points.front()->free_dimensions <= 0.5)
       add_remark(curve, "D = 0 was left out: without damping A fits any data");
   } else {

@@ -100,8 +100,9 @@ TEMPLATE_TEST_CASE("A spectral factor has the singular values of A, at any scale
         std::sort(values.begin(), values.end(), std::greater<>());
         REQUIRE(V->singular_values().size() == values.size());
         for (std::size_t k = 0; k < values.size(); ++k)
-          CHECK(std::abs(V->singular_values()[k] - values[k]) <=
-                (is_double<T> ? 1e-12 : 1e-4) * values.front());
+          CHECK(
+              std::abs(V->singular_values()[k] - values[k]) <=
+              std::max((is_double<T> ? 1e-12 : 1e-4) * values.front(), values[k] == 0 ? V->resolution() : 0));
         CHECK(V->facts().rank == static_cast<Index>(values.size() - (values.size() > 4 ? 1 : 0)));
         CHECK(V->facts().by_qr == (m >= n));
         const double damp = std::ldexp(0.5, power);
@@ -263,6 +264,98 @@ TEMPLATE_TEST_CASE("Variances of the direct solver are the diagonal, for the dam
   }
 }
 
+TEMPLATE_TEST_CASE(
+    "Dampings as small as what an ill-conditioned A loses by rounding give what a factor gives", "", float,
+    double) {
+  using T = TestType;
+  const Element<T> b = random_elements<T>(4);
+  const double condition = is_double<T> ? 1e13 : 1e6;
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(45, 23, geometric(23, condition)));
+    for (const double damp : {3 / condition, 30 / condition}) {
+      SolveOptions options;
+      options.damp = {damp, damp};
+      const Solution<T> solution = solve<T>(direct, *A, 2, b, options);
+      options.damp = damp;
+      const Solution<T> expected = solve<T>(direct, *A, 2, b, options);
+      if (!grid->is_member()) continue;
+      CAPTURE(grid->rows(), grid->cols(), damp);
+      for (Index j = 0; j < 2; ++j)
+        CHECK(relative_difference(solution.column(j), expected.column(j)) <= 0.05);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE(
+    "Columns of A that depend on each other have the shortest solution, however small a damping", "", float,
+    double, std::complex<double>) {
+  using T = TestType;
+  std::vector<double> values = geometric(23, 30);
+  values[7] = 0;
+  const KnownSpectrum<T> matrix(45, 23, values);
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    for (const double damp : {0.0, 1e-8, 1e-15, 1e-30}) {
+      if (is_double<T> && damp == 1e-8) continue;  // this one is more than rounding
+      SolveOptions options;
+      options.damp = {damp, 0.5};
+      const Solution<T> solution = solve<T>(direct, *A, 2, b, options);
+      if (!grid->is_member()) continue;
+      CAPTURE(grid->rows(), grid->cols(), damp);
+      CHECK(is_solved(solution.verdict(0).reason));
+      CHECK(relative_difference(solution.column(0), matrix.least_squares_solution(b, 0, 0)) <=
+            (is_double<T> ? 1e-11 : 1e-3));
+    }
+  }
+}
+
+TEST_CASE("Damped columns of an A with few rows ignore a guess, whatever it has", "") {
+  using T = double;
+  const KnownSpectrum<T> matrix(23, 45, geometric(23, 30));
+  const Element<T> b = random_elements<T>(4);
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    const DistMatrix<T> B = data_of<T>(*A, 2, b);
+    DistMatrix<T> X(grid, A->domain().layout(2));
+    X.fill([](Index, Index j) { return j == 0 ? std::nan("") : 0.0; });
+    SolveOptions options;
+    options.damp = {0.3, 0};
+    options.initial_guess = true;
+    const SolveReport report = solve(Solver::direct, *A, B, X, options);
+    const std::vector<T> whole = everywhere<T>(X);
+    if (!grid->is_member()) continue;
+    for (Index j = 0; j < 2; ++j) {
+      CHECK(is_solved(report.columns[static_cast<std::size_t>(j)].reason));
+      CHECK(relative_difference(std::vector<T>(whole.begin() + j * 45, whole.begin() + (j + 1) * 45),
+                                matrix.least_squares_solution(b, j, options.damp[j])) <= 1e-11);
+    }
+  }
+}
+
+TEST_CASE("An A without columns or rows has a spectral factor, too", "") {
+  using T = double;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{5, 0}, {0, 5}, {0, 0}}) {
+      CAPTURE(grid->rows(), grid->cols(), m, n);
+      const OperatorPtr<T> A =
+          dense_operator<T>(grid, Algorithm::stationary_a, m, n, [](Index, Index) { return 1.0; });
+      const auto V = spectral_factor(*A);
+      const DistMatrix<T> B = data_of<T>(*A, 2, random_elements<T>(4));
+      DistMatrix<T> X(grid, A->domain().layout(2));
+      const SolveReport report = solve(Solver::direct, *A, B, X, {.damp = {0.1, 2}}, {.factor = V.get()});
+      const auto curves = damping_curves(*A, B, *V, {0.1, 2}, DampingRule::discrepancy, 100);
+      if (!grid->is_member()) continue;
+      CHECK(V->free_dimensions(1) == static_cast<double>(m));
+      for (const ColumnReport& column : report.columns) CHECK(is_solved(column.reason));
+      REQUIRE(curves.size() == 2);
+      CHECK(curves[0].points[1].x_norm == 0);
+      CHECK(curves[1].points[0].residual_norm == Approx(column_norms(B)[1]));
+    }
+  }
+}
+
 TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
   using T = double;
   const Element<T> b = random_elements<T>(4);
@@ -283,6 +376,27 @@ TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
     };
     CHECK(contains(refusal(V, {1e-12, 1}), "rounding hides the singular values that decide at D"));
     CHECK(refusal(V, {0.01, 1}).empty());
+    CHECK(contains(refusal(V, {0.01, 1e-12}), "rounding hides the singular values that decide at D"));
+    const auto of_parts = [&](const std::vector<double>& values) {
+      return dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(23, 45, values));
+    };
+    // At D = 1e-6 AAᴴ + D²I has D², but not 1e-9, which decides about x.
+    std::vector<double> values(23, 1.0);
+    std::fill(values.begin() + 10, values.end(), 1e-9);
+    for (const int power : {0, 600, -600}) {
+      std::vector<double> scaled = values;
+      for (double& value : scaled) value = std::ldexp(value, power);
+      const OperatorPtr<T> hidden = of_parts(scaled);
+      const double D = std::ldexp(1e-6, power), large = std::ldexp(0.1, power);
+      const auto U = spectral_factor(*hidden, D);
+      const DistMatrix<T> of_hidden = data_of<T>(*hidden, 2, b, power);
+      CAPTURE(power);
+      CHECK(contains(message_of<UsageError>([&] {
+                       static_cast<void>(damping_curves(*hidden, of_hidden, *U, {D}, DampingRule::gcv));
+                     }),
+                     "rounding hides the singular values that decide at D"));
+      CHECK(damping_curves(*hidden, of_hidden, *U, {large}, DampingRule::gcv).size() == 2);
+    }
     CHECK(contains(refusal(of_large, {0.6, 0.1}), "the damping 0.1"));
     CHECK(contains(refusal(of_large, {0.6}, PerColumn({1, 2, 3})), "the norms of 3 noises"));
     CHECK(contains(refusal(of_large, {0.6}, 1, {.damp = 2}), "dampings are those of the curves"));
@@ -297,6 +411,15 @@ TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
                      solve(Solver::direct, *A, B, X, {}, {.variances = &V});
                    }),
                    "variances are for an A with at least as many rows as columns"));
+    const OperatorPtr<T> without_rows =
+        dense_operator(grid, Algorithm::summa, KnownSpectrum<T>(45, 23, geometric(23, 1e8)));
+    const DistMatrix<T> its_data = data_of<T>(*without_rows, 2, b);
+    DistMatrix<T> of_models(grid, without_rows->domain().layout(2)), V_of_models = of_models.clone();
+    CHECK(contains(message_of<UsageError>([&] {
+                     solve(Solver::direct, *without_rows, its_data, of_models, {},
+                           {.variances = &V_of_models});
+                   }),
+                   "are hidden by rounding of AᴴA"));
     const DistMatrix<T> none = data_of<T>(*A, 0, b);
     CHECK(damping_curves(*A, none, *of_large, {0.6}, DampingRule::gcv).empty());
   }
