@@ -406,6 +406,19 @@ TEST_CASE("A spectral factor refuses what it cannot serve, on all ranks", "") {
                    }),
                    "dampings from 0.5 on, but the problem has 0.1"));
     CHECK(refusal(of_large, {}).empty());
+    if (grid->comm().size() > 1) {
+      const int rank = grid->comm().rank();
+      CHECK(contains(refusal(of_large, {0.6}, rank + 1.0), "noise"));
+      CHECK(contains(refusal(of_large, {rank + 0.6}), "damping"));
+      const OperatorPtr<T> square =
+          dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<T>(23, 23, geometric(23, 30)));
+      DistMatrix<T> its_X(grid, square->domain().layout(2)), its_variances = its_X.clone();
+      CHECK(contains(message_of<UsageError>([&] {
+                       solve(Solver::direct, *square, data_of<T>(*square, 2, b), its_X, {},
+                             {.variances = rank == 0 ? &its_variances : nullptr});
+                     }),
+                     "variances"));
+    }
     CHECK(contains(message_of<UsageError>([&] {
                      DistMatrix<T> V = X.clone();
                      solve(Solver::direct, *A, B, X, {}, {.variances = &V});

@@ -11,6 +11,7 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/ops/slice_groups.hpp"
 #include "gridlops/solve/solution_space.hpp"
+#include "gridlops/solve/spectral_factor.hpp"
 #include "io/npy_files.hpp"
 #include "solve/run/every_solver.hpp"
 #include "support/agreed_failures.hpp"
@@ -434,6 +435,23 @@ TEST_CASE("Spaces of solutions have their memory on all ranks or on none") {
         space->solve_others(B, *X, {.damp = 0.1});
       };
     });
+  }
+}
+
+TEST_CASE("Factors of all dampings have their memory on all ranks or on none") {
+  const std::vector<double> damps{0.1, 2};
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    for (const Index rows : {9, 5}) {
+      const OperatorPtr<double> A = matrix(grid, Algorithm::stationary_a, rows, 7);
+      const DistMatrix<double> B = of_integers(grid, A->range().layout(3), 2);
+      check_every_allocation(grid, "a spectral factor",
+                             [&]() -> Action { return [&] { static_cast<void>(spectral_factor(*A)); }; });
+      const auto V = spectral_factor(*A, 0.1);
+      check_every_allocation(grid, "curves of dampings", [&]() -> Action {
+        return [&] { static_cast<void>(damping_curves(*A, B, *V, damps, DampingRule::discrepancy, 1)); };
+      });
+    }
   }
 }
 
