@@ -270,7 +270,7 @@ std::string rest_text(const SolveArguments& arguments, const SweptSpace& space) 
       pairs, space.rest.iterations);
 }
 
-/// What all right-hand sides and dampings share.
+/// A line about the space or the factor of all right-hand sides and dampings.
 std::string shared_text(const SolveArguments& arguments, const SweepOfEach& sweep) {
   if (sweep.space)
     return fmt::format("one space of {} vectors, from products with {} columns: {}\n{}",

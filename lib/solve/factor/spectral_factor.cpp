@@ -76,17 +76,8 @@ class WholeVectors final : public SpectralFactor<T> {
     if (n > 0 && mine.size > 0) {
       const TraceRegion region("norms in singular vectors");
       multiply(Op::adjoint, Z.local(), C.local());
-      for (Index j = 0; j < mine.size; ++j) {
-        const T* const c = C.local().column(j);
-        double largest = 0;
-        for (Index k = 0; k < n; ++k) largest = std::max<double>(largest, std::abs(c[k]));
-        const int power = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
-        powers[at(j)] = power;
-        for (Index k = 0; k < n; ++k) {
-          const double size = std::ldexp(static_cast<double>(std::abs(c[k])), -power);
-          squares[at(k + j * n)] = size * size;
-        }
-      }
+      for (Index j = 0; j < mine.size; ++j)
+        powers[at(j)] = take_squares(C.local().column(j), &squares[at(j * n)]);
       const auto size = [](Index count) { return static_cast<cblas::Int>(count); };
       double* const sums = norms.data() + mine.begin * w.cols;
       cblas::gemm(Op::adjoint, Op::none, size(w.cols), size(mine.size), size(n), 1.0, w.data, size(w.stride),
@@ -153,6 +144,17 @@ class WholeVectors final : public SpectralFactor<T> {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     do_apply(alpha, Y, beta, X);
   }
+  /// Writes 2^(−2p)|c|² of a column, whose largest is about 1, and returns p.
+  int take_squares(const T* c, double* squares) const {
+    const Index n = this->rows();
+    double largest = 0;
+    for (Index k = 0; k < n; ++k) largest = std::max<double>(largest, std::abs(c[k]));
+    const int power = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
+    for (Index k = 0; k < n; ++k)
+      squares[k] = std::pow(std::ldexp(static_cast<double>(std::abs(c[k])), -power), 2);
+    return power;
+  }
+
   /// D² of each column, and the power of two that A is multiplied by.
   struct Damps {
     const std::vector<double>* squares;
@@ -208,8 +210,9 @@ class SpectrumMaker {
     G_.compute();
     const double norm = std::ldexp(G_.longest(), -G_.power());
     Spectrum<Wide> found =
-        G_.rows() == nullptr || is_hidden(G_.longest()) ? of_normal_matrix() : Spectrum<Wide>();
-    const bool is_accurate = G_.size() == 0 || (!found.values.empty() && is_hidden(found.values.front()));
+        G_.rows() == nullptr || hides_rounding(G_.longest()) ? of_normal_matrix() : Spectrum<Wide>();
+    const bool is_accurate =
+        G_.size() == 0 || (!found.values.empty() && hides_rounding(found.values.front()));
     if (G_.rows() != nullptr && !is_accurate) found = of_rows();
     found.power = G_.power();
     found.facts.of_data = G_.of_data();
@@ -224,9 +227,8 @@ class SpectrumMaker {
   }
 
  private:
-  /// Whether D² is so much larger than the rounding of the matrix of an A with this norm that it can be
-  /// neglected.
-  bool is_hidden(double norm) const {
+  /// Whether the rounding of the matrix of an A with this norm can be neglected beside D².
+  bool hides_rounding(double norm) const {
     constexpr double much = 1e6;
     const double rounding = static_cast<double>(G_.size()) * G_.epsilon() * norm * norm;
     return std::pow(G_.scaled(damp_), 2) >= much * rounding;
