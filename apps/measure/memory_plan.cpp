@@ -39,7 +39,7 @@ class RankPlan {
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block(plan_.matrix);
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
     r[solution] = block(plan_.domain.layout(shape.nrhs)) *
-                      (1 + (plan_.variances ? 1 : 0) + (plan_.curves > 0 ? 1 : 0)) +
+                      (1 + (plan_.variances ? 1 : 0) + (plan_.curves > 0 ? 2 : 0)) +
                   block(plan_.domain.layout(plan_.rest));
     r[vectors] = solver_workspace();
     r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights

@@ -6,7 +6,7 @@ import numpy as np
 
 import properties
 from problems import Problem
-from properties import SOLVED, require
+from properties import SOLVED, require, wide
 from solve_area import answer, request_of
 
 
@@ -40,6 +40,7 @@ def check(case, workers):
     drawn = [what for what, is_drawn in (("scaled", case["scale_A"] or case["scale_B"]), ("NaN", place is not None),
                                          (f"files, {case['saved']}", case["saved"])) if is_drawn]
     drawn += ["bounds compared"] * bounds(problem, damps, [j - (place is not None and j > place) for j in seen if j != place], facts)
+    drawn += of_factor(problem, damps, [j - (place is not None and j > place) for j in seen if j != place], facts["of_factor"])
     most = min(problem.A.shape)
     require(facts["dimension"] <= most and facts["products"] <= 2 * facts["dimension"] + 5 * width, "space, size", facts["dimension"],
             facts["products"], "of", most)
@@ -83,12 +84,47 @@ def without_nan(place, seen, X, report, facts):
         curve = facts["curves"].pop(at)
         require(set(curve["reasons"]) == {"non_finite"} and np.isnan(curve["x_norms"]).all(), "space, NaN", "the curve is", curve)
         facts["in_space"] = [np.delete(x, at, axis=1) for x in facts["in_space"]]
+        if not isinstance(facts["of_factor"], str):
+            curve = facts["of_factor"].pop(at)
+            require(set(curve["reasons"]) == {"non_finite"}, "factor, NaN", "the curve is", curve)
     kept = np.arange(X.shape[1]) != place
     short = {name: [value for value, keep in zip(values, kept) if keep] for name, values in report.items()
              if isinstance(values, (list, np.ndarray)) and len(values) == len(kept)}
     report = {**report, **short}
     report["iterations"] = max(report["column_iterations"], default=0)
     return X[:, kept], report
+
+
+def of_factor(problem, damps, columns, curves):
+    """Curves from singular values are those of the solutions, where they are not refused. Returns what was drawn."""
+    if isinstance(curves, str):
+        # Where A has few rows, or none that can be read.
+        require("rounding hides" in curves or "on GPUs" in curves, "factor, refused without need", curves)
+        return ["factor, refused"]
+    p, drawn = problem.case["scale_A"], []
+    A = properties.scaled_down(problem)
+    if not problem.values.size:
+        return drawn
+    sigma, norm = float(problem.values[-1]) if A.shape[0] >= A.shape[1] and not problem.case["matrix"]["lost_rank"] else 0.0, problem.norm_plain or 1
+    unit, tiny = np.finfo(problem.A.dtype).eps, np.longdouble(np.finfo(problem.A.dtype).tiny)
+    for k, damp in enumerate(damps):
+        D = float(np.ldexp(damp, -p))
+        least = np.hypot(D, sigma)
+        if least < 1e-8 * norm or least < 1e3 * len(A) * unit * norm:
+            continue
+        for at, j in enumerate(columns):
+            b = wide(problem.B[:, j])
+            if curves[at]["reasons"][k] not in SOLVED or not b.any():
+                continue
+            x_star, _ = properties.error_of(A, problem.B[:, j], D, p, np.zeros(A.shape[1], problem.A.dtype))
+            close = (1e-4 if A.shape[0] >= A.shape[1] else 3e-2) + 1e3 * max(A.shape) * unit * norm / least
+            x, r, size = (properties.norms(each[:, None])[0] for each in (x_star, b - A @ x_star * np.ldexp(np.longdouble(1), p), b))
+            found_x, found_r = curves[at]["x_norms"][k], curves[at]["residual_norms"][k]
+            of_rounding = 100 * unit * norm * size / np.ldexp(np.longdouble(least), p) / least  # all of x, where b is orthogonal to the range of A
+            require(abs(found_x - x) <= close * x + of_rounding + tiny, "factor, x_norms", "column", j, "D", damp, found_x, "is", x)
+            require(abs(found_r - r) <= close * size + tiny, "factor, residual_norms", "column", j, "D", damp, found_r, "is", r, "of", size)
+            drawn = ["factor, compared"]
+    return drawn
 
 
 def bounds(problem, damps, columns, facts):

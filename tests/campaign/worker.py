@@ -170,10 +170,19 @@ def space(request):
     known = {} if request["sigma_min"] is None else {"sigma_min": request["sigma_min"], "frobenius_norm": gl.frobenius_norm(matrix)}
     facts = {"curves": made.curves("none", **known), "dimension": made.dimension, "products": made.products, "end": made.end}
     facts["in_space"] = [made.solve(seen, damp, max_iterations=0)[0].gather() for damp in request["damps"]] if known else []
+    facts["of_factor"] = curves_of_factor(op, seen, request["damps"])
     if request["saved"]:
         facts["saved"] = saved_space(request, grid, op, made, seen)
     gathered = X.gather()
     return ((gathered, dict(report)), facts) if grid.is_member else None
+
+
+def curves_of_factor(op, B, damps):
+    """The curves from singular values, or why there are none."""
+    try:
+        return gl.damping_curves(op, B, gl.spectral_factor(op, min(damps)), damps, "none")
+    except gl.UsageError as error:
+        return str(error)
 
 
 def saved_space(request, grid, op, made, B):

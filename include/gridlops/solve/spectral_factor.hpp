@@ -36,7 +36,7 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
   /// collective; 0 on idle ranks.
   double free_dimensions(double damp) const;
   /// Returns how much rounding of AᴴA, or AAᴴ, can change σ² + D² of the smallest singular value, relatively:
-  /// nε‖A‖²/(σ² + D²); 0 if V comes from QR. Without a damping, of the smallest one that counts.
+  /// nε‖A‖²/(σ² + D²); 0 if V comes from QR.
   double relative_rounding(double damp) const;
 
   // Members only. They throw ShapeError if sizes do not fit.
@@ -49,6 +49,13 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
   /// grid): element d + j·w.cols for column j. w: non-negative weights, with a row for each singular value.
   virtual std::vector<double> weighted_norms(const ConstDistMatrix<T>& X,
                                              MatrixView<const double> w) const = 0;
+  /// Returns the same for c of the solutions x with this damping, for A with at least as many rows as
+  /// columns. c is vₖᴴx or vₖᴴ(Aᴴb)/(σ² + D²), whichever rounding to T has changed less: by ε‖x‖, or by
+  /// ε‖A‖‖b‖/(σ² + D²). data_norms: ‖b‖ of each column; adjoint_of_unit_data: Aᴴb/2^ilogb(‖b‖).
+  virtual std::vector<double> weighted_norms_of_solutions(const ConstDistMatrix<T>& X,
+                                                          const ConstDistMatrix<T>& adjoint_of_unit_data,
+                                                          double damp, const std::vector<double>& data_norms,
+                                                          MatrixView<const double> w) const = 0;
 
   /// Y ← the diagonal of (AᴴA + D²I)⁻¹, with a D for each column, on the rows of A's domain; without the
   /// directions that do not count. A has at least as many rows as columns. Not collective.
@@ -88,8 +95,8 @@ GRIDLOPS_EXPORT FactorBytes spectral_factor_bytes(Index rows, Index cols, Scalar
 /// the grid; the same on all members, and empty on idle ranks).
 ///
 /// Solver::direct solves for the smallest damping D₀ and judges the solutions, with the options but their
-/// damping; its verdicts are those of all points of a column. With c = Vᴴx and h = D²/(σ² + D²), norms of x
-/// and r = b − Ax at another D follow from theirs, as sums of positive terms:
+/// damping; its verdicts are those of all points of a column. With c = Vᴴx = (Σ² + D₀²)⁻¹VᴴAᴴb and h = D²/(σ²
+/// + D²), norms of x and r = b − Ax at another D follow from theirs, as sums of positive terms:
 ///
 ///   ‖x(D)‖² = Σ t²|c|²    ‖r(D)‖² = ‖r(D₀)‖² + (D² − D₀²) Σ t (h + h₀)|c|²    t = (σ² + D₀²)/(σ² + D²)
 ///

@@ -6,6 +6,7 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "comm/failure/failure.hpp"
+#include "dist/column_powers.hpp"
 #include "dist/describe_layout.hpp"
 #include "dist/matrix_checks.hpp"
 #include "gridlops/base/error.hpp"
@@ -40,12 +41,13 @@ class Weights {
   double& scale_of_x(std::size_t d) { return scales_[d]; }
   double& scale_of_residual(std::size_t d) { return scales_[damps_ + d]; }
 
-  /// Of the columns of X (collective over the grid).
-  template <Scalar T>
-  NormsOfCurves norms(const SpectralFactor<T>& factor, const ConstDistMatrix<T>& X) const {
-    const auto rows = static_cast<Index>(rows_), cols = static_cast<Index>(2 * damps_);
-    const std::vector<double> both =
-        factor.weighted_norms(X, {elements_.data(), rows, cols, std::max<Index>(rows, 1)});
+  Index count() const { return static_cast<Index>(2 * damps_); }
+  MatrixView<const double> view() const {
+    const auto rows = static_cast<Index>(rows_);
+    return {elements_.data(), rows, count(), std::max<Index>(rows, 1)};
+  }
+  /// What a factor computed with these weights.
+  NormsOfCurves norms(const std::vector<double>& both) const {
     NormsOfCurves norms;
     for (std::size_t k = 0; k < both.size(); ++k) {
       const std::size_t d = k % scales_.size();
@@ -59,9 +61,26 @@ class Weights {
   std::vector<double> elements_, scales_;
 };
 
+/// Aᴴb times a power of two for each column, that of 1/‖b‖, so that it does not leave the range of T.
+template <Scalar T>
+DistMatrix<T> adjoint_of_unit_data(const LinearOperator<T>& A, const ConstDistMatrix<T>& B) {
+  std::vector<int> powers;
+  for (const double norm : column_norms(B))
+    powers.push_back(norm > 0 && std::isfinite(norm) ? -std::ilogb(norm) : 0);
+  DistMatrix<T> unit, AhB;
+  attempt(B.grid()->comm(), [&] {
+    unit = B.clone();
+    AhB = DistMatrix<T>(B.grid(), A.domain().layout(B.layout().cols.partition));
+  });
+  multiply_by_powers(unit, powers);
+  A.apply_adjoint(1, unit, 0, AhB);
+  return AhB;
+}
+
 /// From x for the smallest damping D₀, and the norms of its residuals.
 template <Scalar T>
-NormsOfCurves norms_of_models(const SpectralFactor<T>& factor, const std::vector<double>& damps, double D0,
+NormsOfCurves norms_of_models(const LinearOperator<T>& A, const SpectralFactor<T>& factor,
+                              const std::vector<double>& damps, double D0, const ConstDistMatrix<T>& B,
                               const ConstDistMatrix<T>& X, const SolveReport& report) {
   const std::vector<double>& values = factor.singular_values();
   Weights weights = attempt(X.grid()->comm(), [&] { return Weights(values.size(), damps.size()); });
@@ -75,7 +94,8 @@ NormsOfCurves norms_of_models(const SpectralFactor<T>& factor, const std::vector
     }
     weights.scale_of_residual(d) = std::sqrt(D - D0) * std::sqrt(D + D0);
   }
-  NormsOfCurves norms = weights.norms(factor, X);
+  NormsOfCurves norms = weights.norms(
+      factor.weighted_norms_of_solutions(X, adjoint_of_unit_data(A, B), D0, column_norms(B), weights.view()));
   for (std::size_t k = 0; k < norms.residual.size(); ++k)
     norms.residual[k] = std::hypot(norms.residual[k], report.columns[k / damps.size()].residual_norm);
   return norms;
@@ -97,7 +117,7 @@ NormsOfCurves norms_of_data(const SpectralFactor<T>& factor, const std::vector<d
     }
     weights.scale_of_x(d) = 1 / norm;
   }
-  return weights.norms(factor, B);
+  return weights.norms(factor.weighted_norms(B, weights.view()));
 }
 
 /// Throws UsageError unless the norms at D₀ are those of x. Singular values that are unknown matter most
@@ -157,7 +177,7 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
       grid->comm(), [&] { return DistMatrix<T>(grid, A.domain().layout(B.layout().cols.partition)); });
   const SolveReport report = solve(Solver::direct, A, B, X, of_least, {.factor = &factor});
   const NormsOfCurves norms =
-      of_data ? norms_of_data(factor, damps, B) : norms_of_models(factor, damps, D0, X, report);
+      of_data ? norms_of_data(factor, damps, B) : norms_of_models(A, factor, damps, D0, B, X, report);
   if (of_data) require_known_norms(where, norms.x, damps, D0, column_norms(X), most);
   std::vector<DampingCurve> curves(at(B.cols()));
   for (std::size_t j = 0; j < curves.size(); ++j) {

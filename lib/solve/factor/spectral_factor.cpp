@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -56,40 +57,29 @@ class WholeVectors final : public SpectralFactor<T> {
   }
 
   std::vector<double> weighted_norms(const ConstDistMatrix<T>& X, MatrixView<const double> w) const override {
-    const auto& grid = X.grid();
-    const Index n = this->rows();
+    return norms_of(sizes_of_components(X), X.cols(), w);
+  }
+  std::vector<double> weighted_norms_of_solutions(const ConstDistMatrix<T>& X,
+                                                  const ConstDistMatrix<T>& adjoint_of_unit_data, double damp,
+                                                  const std::vector<double>& data_norms,
+                                                  MatrixView<const double> w) const override {
+    std::vector<double> sizes = sizes_of_components(X);
+    const std::vector<double> from_data = sizes_of_components(adjoint_of_unit_data);
+    const std::vector<double>& values = this->singular_values();
     const Range mine = columns_.mine(X.cols());
-    DistMatrix<T> Z, C;
-    std::vector<double> squares, norms;
-    std::vector<int> powers;
-    attempt(grid->comm(), [&] {
-      require<ShapeError>(w.rows == n && X.rows() == n, "a spectral factor of ", n,
-                          " singular values: X has ", X.rows(), " rows, and there are ", w.rows,
-                          " rows of weights");
-      Z = DistMatrix<T>(grid, columns_.layout(X.cols()));
-      C = DistMatrix<T>(grid, columns_.layout(X.cols()));
-      squares.resize(at(n * mine.size));
-      norms.resize(at(w.cols * X.cols()));
-      powers.resize(at(mine.size));
-    });
-    redistribute(X, Z);
-    if (n > 0 && mine.size > 0) {
-      const TraceRegion region("norms in singular vectors");
-      multiply(Op::adjoint, Z.local(), C.local());
-      for (Index j = 0; j < mine.size; ++j)
-        powers[at(j)] = take_squares(C.local().column(j), &squares[at(j * n)]);
-      const auto size = [](Index count) { return static_cast<cblas::Int>(count); };
-      double* const sums = norms.data() + mine.begin * w.cols;
-      cblas::gemm(Op::adjoint, Op::none, size(w.cols), size(mine.size), size(n), 1.0, w.data, size(w.stride),
-                  squares.data(), size(n), 0.0, sums, size(std::max<Index>(w.cols, 1)));
-      for (Index j = 0; j < mine.size; ++j)
-        for (Index d = 0; d < w.cols; ++d) {
-          double& sum = sums[d + j * w.cols];
-          sum = std::ldexp(std::sqrt(sum), powers[at(j)]);
-        }
+    for (Index j = 0; j < mine.size; ++j) {
+      double* const of_column = sizes.data() + j * this->rows();
+      const double data_norm = data_norms[at(mine.begin + j)];
+      const int power = data_norm > 0 && std::isfinite(data_norm) ? std::ilogb(data_norm) : 0;
+      double norm = 0;
+      for (Index k = 0; k < this->rows(); ++k) norm = std::hypot(norm, of_column[k]);
+      for (Index k = 0; k < this->rows(); ++k) {
+        const double size = std::hypot(values[at(k)], damp);
+        if (size / values.front() * size * norm > data_norm)
+          of_column[k] = std::ldexp(from_data[at(k + j * this->rows())] / size, power) / size;
+      }
     }
-    grid->comm().all_reduce(norms, ReduceOp::sum);
-    return norms;
+    return norms_of(std::move(sizes), X.cols(), w);
   }
 
   void diagonal(const PerColumn& damp, DistMatrix<T>& Y) const override {
@@ -144,14 +134,60 @@ class WholeVectors final : public SpectralFactor<T> {
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const override {
     do_apply(alpha, Y, beta, X);
   }
-  /// Writes 2^(−2p)|c|² of a column, whose largest is about 1, and returns p.
-  int take_squares(const T* c, double* squares) const {
+  /// |vₖᴴx| of this rank's columns of X, as many as singular values for each (collective over the grid).
+  std::vector<double> sizes_of_components(const ConstDistMatrix<T>& X) const {
+    const auto& grid = X.grid();
     const Index n = this->rows();
-    double largest = 0;
-    for (Index k = 0; k < n; ++k) largest = std::max<double>(largest, std::abs(c[k]));
+    const Range mine = columns_.mine(X.cols());
+    DistMatrix<T> Z, C;
+    std::vector<double> sizes;
+    attempt(grid->comm(), [&] {
+      require<ShapeError>(X.rows() == n, "a spectral factor of ", n, " singular values: a matrix has ",
+                          X.rows(), " rows");
+      Z = DistMatrix<T>(grid, columns_.layout(X.cols()));
+      C = DistMatrix<T>(grid, columns_.layout(X.cols()));
+      sizes.resize(at(n * mine.size));
+    });
+    redistribute(X, Z);
+    if (sizes.empty()) return sizes;
+    const TraceRegion region("components in singular vectors");
+    multiply(Op::adjoint, Z.local(), C.local());
+    for (Index j = 0; j < mine.size; ++j)
+      std::transform(C.local().column(j), C.local().column(j) + n, &sizes[at(j * n)],
+                     [](T component) { return static_cast<double>(std::abs(component)); });
+    return sizes;
+  }
+  /// (Σₖ w(k, d) size²)^½ for all columns, of whose sizes each rank has its own (collective over the grid).
+  std::vector<double> norms_of(std::vector<double> sizes, Index columns, MatrixView<const double> w) const {
+    Communicator& comm = this->domain().grid->comm();
+    const Index n = this->rows();
+    const Range mine = columns_.mine(columns);
+    std::vector<double> norms;
+    std::vector<int> powers;
+    attempt(comm, [&] {
+      require<ShapeError>(w.rows == n, "a spectral factor of ", n, " singular values: there are ", w.rows,
+                          " rows of weights");
+      norms.resize(at(w.cols * columns));
+      powers.resize(at(mine.size));
+    });
+    if (!sizes.empty()) {
+      for (Index j = 0; j < mine.size; ++j)
+        powers[at(j)] = square(std::span(sizes).subspan(at(j * n), at(n)));
+      const auto size = [](Index count) { return static_cast<cblas::Int>(count); };
+      double* const sums = norms.data() + mine.begin * w.cols;
+      cblas::gemm(Op::adjoint, Op::none, size(w.cols), size(mine.size), size(n), 1.0, w.data, size(w.stride),
+                  sizes.data(), size(n), 0.0, sums, size(std::max<Index>(w.cols, 1)));
+      for (Index k = 0; k < w.cols * mine.size; ++k)
+        sums[k] = std::ldexp(std::sqrt(sums[k]), powers[at(k / w.cols)]);
+    }
+    comm.all_reduce(norms, ReduceOp::sum);
+    return norms;
+  }
+  /// Replaces sizes by their squares times 2^(−2p), the largest of which is about 1, and returns p.
+  static int square(std::span<double> sizes) {
+    const double largest = *std::max_element(sizes.begin(), sizes.end());
     const int power = largest > 0 && std::isfinite(largest) ? std::ilogb(largest) : 0;
-    for (Index k = 0; k < n; ++k)
-      squares[k] = std::pow(std::ldexp(static_cast<double>(std::abs(c[k])), -power), 2);
+    for (double& size : sizes) size = std::pow(std::ldexp(size, -power), 2);
     return power;
   }
 
@@ -286,9 +322,8 @@ template <Scalar T>
 double SpectralFactor<T>::relative_rounding(double damp) const {
   if (this->facts().by_qr) return 0;
   double least = std::numeric_limits<double>::infinity();
-  for (const double value : values_)
-    if (damp > 0 || counts(value, damp)) least = std::min(least, std::hypot(value, damp));
-  return std::pow(resolution_ / least, 2);
+  for (const double value : values_) least = std::min(least, std::hypot(value, damp));
+  return resolution_ > 0 ? std::pow(resolution_ / least, 2) : 0;
 }
 
 template <Scalar T>
