@@ -37,7 +37,8 @@ class RankPlan {
     const ProductShape& shape = plan_.shape;
     MemoryRow r{};
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block(plan_.matrix);
-    r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest));
+    r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest)) +
+              (plan_.curves > 0 ? block(plan_.range.layout(shape.nrhs)) : 0);
     r[solution] = block(plan_.domain.layout(shape.nrhs)) *
                       (1 + (plan_.variances ? 1 : 0) + (plan_.curves > 0 ? 2 : 0)) +
                   block(plan_.domain.layout(plan_.rest));

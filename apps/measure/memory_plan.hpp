@@ -24,7 +24,7 @@ struct PlannedSolve {
   bool one_pass = false, damped = false, initial_guess = false, scaled = false, variances = false,
        guarded = false;
   bool own_damps = false;  ///< columns have dampings of their own
-  Index curves = 0;        ///< the dampings for which a factor of all gives curves, from other models
+  Index curves = 0;        ///< the dampings of curves by a factor, which takes B and X again
   Layout matrix;
   /// Of the matrix, with the scratch memory of its tiles, if it is compressed or on disks; else empty.
   std::function<Index(int row, int col)> tile_bytes{};

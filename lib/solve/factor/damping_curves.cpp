@@ -41,12 +41,11 @@ class Weights {
   double& scale_of_x(std::size_t d) { return scales_[d]; }
   double& scale_of_residual(std::size_t d) { return scales_[damps_ + d]; }
 
-  Index count() const { return static_cast<Index>(2 * damps_); }
   MatrixView<const double> view() const {
     const auto rows = static_cast<Index>(rows_);
-    return {elements_.data(), rows, count(), std::max<Index>(rows, 1)};
+    return {elements_.data(), rows, std::ssize(scales_), std::max<Index>(rows, 1)};
   }
-  /// What a factor computed with these weights.
+  /// The norms, from those that a factor computed with these weights.
   NormsOfCurves norms(const std::vector<double>& both) const {
     NormsOfCurves norms;
     for (std::size_t k = 0; k < both.size(); ++k) {
