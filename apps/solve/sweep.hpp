@@ -37,7 +37,7 @@ struct SweptSpace {
   SolveReport rest{};  ///< of the pairs of right-hand side and damping that the space left
 };
 
-/// What a sweep that chooses for each right-hand side leaves on every rank of the grid.
+/// The result of a sweep that chooses for each right-hand side, the same on every rank of the grid.
 struct SweepOfEach {
   std::vector<DampingCurve> curves{};  ///< of each right-hand side
   std::optional<SweptSpace> space{};

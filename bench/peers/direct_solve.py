@@ -60,6 +60,17 @@ def by_program(build, folder, solver, damp):
     return report["seconds"]["compute"], report["iterations"], max(column["tested_norm"] for column in report["columns"])
 
 
+def in_turn(runs, turns):
+    """The results of each run, by its name. A first turn warms up."""
+    found = {name: [] for name in runs}
+    for turn in range(turns + 1):
+        for name, run in runs.items():
+            result = run()
+            if turn > 0:
+                found[name].append(result)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
@@ -79,12 +90,7 @@ def main():
             np.save(folder / "B.npy", np.asfortranarray(B))
             runs = {solver: lambda solver=solver: by_program(asked.build, folder, solver, asked.damp) for solver in asked.solvers.split(",")}
             runs["NumPy"] = lambda: by_numpy(A, B, asked.damp)
-            found = {name: [] for name in runs}
-            for turn in range(asked.turns + 1):  # the first one warms up
-                for name, run in runs.items():
-                    result = run()
-                    if turn > 0:
-                        found[name].append(result)
+            found = in_turn(runs, asked.turns)
         print(f"{rows} x {cols}, {rhs} right-hand sides, condition {asked.condition:g}, damping {asked.damp:g}, load {os.getloadavg()[0]:.1f}")
         for name, results in found.items():
             print(f"  {name:12} {statistics.median(result[0] for result in results):8.3f} s  {results[-1][1]:5} iterations  gradient {results[-1][2]:.0e}", flush=True)

@@ -20,7 +20,7 @@ import time
 import numpy as np
 import scipy.linalg
 
-from direct_solve import RANKS, make_problem
+from direct_solve import RANKS, in_turn, make_problem
 
 
 def chosen_by(A, B, values, right, data, damps):
@@ -80,12 +80,7 @@ def main():
         runs["NumPy, SVD"] = lambda: by_svd(A, B, damps)
         if rows >= cols:
             runs["NumPy, eigh"] = lambda: by_eigenvectors(A, B, damps)
-        found = {name: [] for name in runs}
-        for turn in range(asked.turns + 1):  # the first one warms up
-            for name, run in runs.items():
-                result = run()
-                if turn > 0:
-                    found[name].append(result)
+        found = in_turn(runs, asked.turns)
     print(f"{rows} x {cols}, {asked.rhs} right-hand sides, condition {asked.condition:g}, dampings {asked.dampings}, load {os.getloadavg()[0]:.1f}")
     for name, results in found.items():
         same = np.mean(results[-1][1] == found["NumPy, SVD"][-1][1])

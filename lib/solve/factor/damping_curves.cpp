@@ -178,6 +178,10 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
   const NormsOfCurves norms =
       of_data ? norms_of_data(factor, damps, B) : norms_of_models(A, factor, damps, D0, B, X, report);
   if (of_data) require_known_norms(where, norms.x, damps, D0, column_norms(X), most);
+  std::vector<double> free_dimensions(damps.size(), std::numeric_limits<double>::quiet_NaN());
+  if (rule == DampingRule::gcv)
+    std::transform(damps.begin(), damps.end(), free_dimensions.begin(),
+                   [&](double damp) { return factor.free_dimensions(damp); });
   std::vector<DampingCurve> curves(at(B.cols()));
   for (std::size_t j = 0; j < curves.size(); ++j) {
     curves[j].rule = rule;
@@ -185,8 +189,7 @@ std::vector<DampingCurve> damping_curves(const LinearOperator<T>& A, const Const
     for (std::size_t d = 0; d < damps.size(); ++d) {
       const std::size_t k = d + j * damps.size();
       curves[j].points.push_back({damps[d], norms.residual[k], norms.x[k], report.columns[j].reason});
-      if (rule == DampingRule::gcv)
-        curves[j].points.back().free_dimensions = factor.free_dimensions(damps[d]);
+      curves[j].points.back().free_dimensions = free_dimensions[d];
     }
     choose_damping(curves[j]);
   }

@@ -12,21 +12,13 @@
 #include "gridlops/solve/factor.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "solve/factor/whole_rows.hpp"
+#include "solve/methods/factor_problems.hpp"
 #include "streamed/scratch_disk.hpp"
 #include "support/lapack.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
 using namespace gridlops::testing;
-
-namespace {
-
-template <Scalar T>
-constexpr bool is_double = std::is_same_v<Real<T>, double>;
-
-constexpr std::pair<Index, Index> shapes[] = {{45, 23}, {23, 45}, {17, 17}, {3, 2}, {2, 5}, {1, 1}};
-
-}  // namespace
 
 TEMPLATE_TEST_CASE(
     "The direct solver finds the solution in one iteration, on all grids and by all algorithms", "", float,
@@ -35,7 +27,7 @@ TEMPLATE_TEST_CASE(
   const Element<T> b = random_elements<T>(4);
   for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
-      for (const auto& [m, n] : shapes) {
+      for (const auto& [m, n] : factor_shapes) {
         const std::vector<double> values = geometric(std::min(m, n), 30);
         const KnownSpectrum<T> matrix(m, n, values);
         const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);

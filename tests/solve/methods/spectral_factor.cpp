@@ -12,6 +12,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
+#include "solve/methods/factor_problems.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -19,12 +20,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-template <Scalar T>
-constexpr bool is_double = std::is_same_v<Real<T>, double>;
-
-constexpr std::pair<Index, Index> shapes[] = {{45, 23}, {23, 45}, {17, 17}, {3, 2}, {2, 5}, {1, 1}};
-
-/// What a curve says of column j, from the known singular values and vectors.
+/// A point of the curve of column j, from the known singular values and vectors.
 struct ExactPoint {
   long double x = 0, residual = 0, free_dimensions = 0;
 };
@@ -63,7 +59,7 @@ TEMPLATE_TEST_CASE("Columns of the direct solver may have dampings of their own"
   const std::vector<double> damps{0.3, 0, 2, 0.01, 0.3};
   for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : all_algorithms) {
-      for (const auto& [m, n] : shapes) {
+      for (const auto& [m, n] : factor_shapes) {
         const KnownSpectrum<T> matrix(m, n, geometric(std::min(m, n), 30));
         const OperatorPtr<T> A = dense_operator(grid, algorithm, matrix);
         CAPTURE(grid->rows(), grid->cols(), name_of(algorithm), m, n);
@@ -88,7 +84,7 @@ TEMPLATE_TEST_CASE("A spectral factor has the singular values of A, at any scale
   using T = TestType;
   const int far = is_double<T> ? 300 : 50;
   for (const auto& grid : compact_grids()) {
-    for (const auto& [m, n] : shapes) {
+    for (const auto& [m, n] : factor_shapes) {
       for (const int power : {0, -far, far}) {
         std::vector<double> values = geometric(std::min(m, n), 20);
         if (values.size() > 4) values[2] = 0;
@@ -122,7 +118,7 @@ TEMPLATE_TEST_CASE("Curves of a spectral factor are those of the exact solutions
   const Element<T> b = random_elements<T>(4);
   for (const auto& grid : compact_grids()) {
     for (const Algorithm algorithm : {Algorithm::stationary_a, Algorithm::block, Algorithm::summa}) {
-      for (const auto& [m, n] : shapes) {
+      for (const auto& [m, n] : factor_shapes) {
         for (const int power : {0, is_double<T> ? 250 : 40}) {
           const std::vector<double> values = geometric(std::min(m, n), 30);
           const KnownSpectrum<T> matrix(m, n, values);
