@@ -182,7 +182,7 @@ void PackedMatrix<T>::one_pass(MatrixView<const T> P, MatrixView<const T> R, Mat
 }
 
 // The built-in choice: on a Zen 4 core packed products were as fast as BLAS or faster, up to the largest
-// number of columns tried; docs/performance-notes.md has the figures and the two exceptions.
+// number of columns tried; docs/performance-notes.md has the figures and the exceptions.
 bool packed_is_faster(ScalarType type, Index rows, Index cols, Index columns, const KernelChoice& choice) {
   constexpr Index most = 128, least = 100;
   const Index smallest = std::min(rows, cols);
