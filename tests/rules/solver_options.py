@@ -39,8 +39,9 @@ def in_page(text):
         return [], {}
     solvers, options = re.findall(r"`([\w-]+)`", match[1]), {}
     for row in match[2].splitlines():
-        name, *cells, state = [cell.strip() for cell in row.strip("|").split("|")]
-        options[name.strip("`-")] = ({solver for solver, cell in zip(solvers, cells) if cell == "yes"}, state)
+        names, *cells, state = [cell.strip() for cell in row.strip("|").split("|")]
+        for name in re.findall(r"`--([\w-]+)`", names):
+            options[name] = ({solver for solver, cell in zip(solvers, cells) if cell == "yes"}, state)
     return solvers, options
 
 
@@ -78,6 +79,7 @@ PLANTS = [
      "there is no option --x"),
     ("another solver", page("| `--damp` | yes | | fixed |\n| `--one-pass` | yes | | honoured |\n"), "--damp is taken by block-cgls, cgls"),
     ("another state", page("| `--damp` | yes | yes | honoured |\n| `--one-pass` | yes | | honoured |\n"), "--damp is fixed at a restart"),
+    ("a row of two options", page("| `--damp`, `--one-pass` | yes | yes | fixed |\n"), "--one-pass is taken by cgls"),
     ("a page without the table", {PAGE: "nothing\n"}, "the columns are []"),
     ("a source without the table", {OPTIONS: "\n", PROGRAM: "\n"}, "there is no table"),
 ]

@@ -28,7 +28,7 @@ class SolveReport(dict[str, Any]):
 
     solver: str
     iterations: int  #: the most of any column
-    reasons: list[str]  #: "converged", "stagnated", "iteration_limit", … (docs/solvers.md)
+    reasons: list[str]  #: "converged", "stagnated", "iteration_limit", … (docs/errors.md)
     column_iterations: npt.NDArray[np.int64]
     residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖, from its definition
     normal_residual_norms: npt.NDArray[np.float64]  #: ‖Aᴴ(b − Ax) − D²x‖, from its definition
