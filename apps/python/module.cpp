@@ -7,6 +7,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "native.hpp"
 
+// Reasons: docs/decisions/0033-python.md.
 namespace gridlops::python {
 namespace {
 

@@ -12,7 +12,8 @@
 
 namespace gridlops::bench {
 
-/// One way to move messages from one rank to another.
+/// One way to move messages from one rank to another. Which of them the library takes, and why:
+/// docs/decisions/0026-one-sided-sums.md.
 class MessageWay {
  public:
   virtual ~MessageWay() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A device whose kernels compute correct results and take simulated time. It takes the place of the GPU
-// library in other builds, so --device gpu selects it.
+// library in other builds, so --device gpu selects it. Reasons: docs/decisions/0027-simulation.md.
 #include <mpi.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>

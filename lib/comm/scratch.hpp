@@ -20,6 +20,7 @@ namespace gridlops {
 ///
 /// The outermost operator makes room for all of them, in an agreement of the ranks. Callers' code may apply
 /// any operators, so those have an inner stack.
+/// Reasons: docs/decisions/0057-scratch-memory.md.
 class ScratchStack {
  public:
   explicit ScratchStack(std::shared_ptr<Backend> backend)

@@ -45,6 +45,7 @@ ncclResult_t run_watched(Call&& call, const Arguments&... arguments) {
 /// communication of this process runs in the communication stream, which has a higher priority, so that every
 /// rank's collectives run in program order. If one stream needs results of the other, it waits for an event,
 /// on the device.
+/// Reasons: docs/decisions/0051-first-gpu.md.
 class DeviceContext {
  public:
   /// The context of this device. Made at the first call, and again after its last user has released it.

@@ -56,6 +56,7 @@ enum class Access {
 
 /// A file that one rank writes. Throws OutputError with its name, the position and the system's reason. The
 /// name is the one that the user gave; the path may be that of a temporary file.
+/// Reasons: docs/decisions/0030-files.md.
 class OutputFile {
  public:
   /// Makes a new file. Returns nothing if the path is taken, even by a dangling link.

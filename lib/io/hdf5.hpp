@@ -16,6 +16,7 @@ namespace gridlops {
 // here communicates: HDF5 knows nothing of the other ranks, so that none can wait in it for one that failed.
 
 /// A dataset, or a part of it, that one rank reads.
+/// Reasons: docs/decisions/0046-hdf5.md.
 class Dataset {
  public:
   virtual ~Dataset() = default;

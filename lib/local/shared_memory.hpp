@@ -53,6 +53,7 @@ class SharedFile {
 
 /// All memory of this process that others can map: one file, and so one descriptor, for any number of blocks.
 /// Blocks are ranges of whole pages; a new block takes the first free range that is large enough.
+/// Reasons: docs/decisions/0007-memory-of-peers.md.
 class SharedMemory {
  public:
   /// Returns null if there is not enough memory.

@@ -15,7 +15,7 @@ namespace gridlops {
 
 // Loops of one rank on the host run in its threads (threads_per_rank() in backend.hpp). The threads share the
 // rank's memory. They make no MPI call. How many there are changes no bit of the results of the library's own
-// loops.
+// loops. Reasons: docs/decisions/0050-threads.md.
 
 /// For each processor of the machine, 1 if the system lets this process use it, else 0.
 std::vector<int> usable_processors();

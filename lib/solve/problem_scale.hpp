@@ -26,6 +26,7 @@ int change_of_power(double norm, int power, int tries);
 
 /// 2^power · A for an even power. If the power is not 0, half of it multiplies the operand before the
 /// product, and the other half the result, so that no intermediate value leaves the range of T.
+/// Reasons: docs/decisions/0038-scale.md.
 template <Scalar T>
 class ScaledOperator {
  public:

@@ -10,7 +10,7 @@ It draws cases until the time is over. A case that breaks a property is made sma
 own; the last lines have a command for each, which runs it again. --examples draws a fixed number of each area instead, the same
 ones each time. --without leaves out guess, scale, one-sided, idle (ranks), many (ranks, more than two) or alias (X in the memory
 of B), to look behind faults that are known. A case hangs if it takes longer than --patience, and once more longer than four times
-that. The status is 1 if a property was broken."""
+that. The status is 1 if a property was broken. Reasons: docs/decisions/0043-campaign.md."""
 import argparse
 import collections
 import hashlib

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """No layer includes a header of one above it: solve → ops → dist → comm → local → base, and solve → io → dist.
 
-A layer is a folder of lib, and the folder of the same name in include/gridlops.
+A layer is a folder of lib, and the folder of the same name in include/gridlops. Reasons: docs/decisions/0045-rooms.md.
 """
 
 import rule

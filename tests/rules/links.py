@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every link of a Markdown file to something in the repository leads there: to a file, a folder, a heading."""
+"""Every link of a Markdown file to something in the repository leads there: to a file, a folder, a heading. Sources name records
+of decisions that exist, and each record is named by the source that it explains."""
 import posixpath
 import re
 
@@ -9,6 +10,7 @@ import rule
 CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+RECORD = re.compile(r"docs/decisions/\d{4}-[\w-]+\.md")
 HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
 
 
@@ -47,7 +49,18 @@ def check(root):
                 failures.append(f"{where}: {link} leads nowhere: there is no {target}")
             elif anchor and target.endswith(".md") and anchor not in anchors(rule.read(root, target)):
                 failures.append(f"{where}: {link} leads nowhere: {target} has no heading #{anchor}")
-    return failures
+    return failures + check_records(root, files)
+
+
+def check_records(root, files):
+    records, named = set(filter(RECORD.fullmatch, files)), set()
+    failures = []
+    for name in sorted(name for name in files if not name.endswith(".md")):
+        for record in RECORD.findall(rule.read(root, name)):
+            named.add(record)
+            if record not in records:
+                failures.append(f"{name}: there is no {record}")
+    return failures + [f"{record}: no source names it" for record in sorted(records - named)]
 
 
 def _parents(folder):
@@ -56,7 +69,11 @@ def _parents(folder):
         yield folder or "."
 
 
+# Put together here, so that this file names no record.
+A_RECORD, NO_RECORD = "docs/decisions/" + "0001-a.md", "docs/decisions/" + "0002-b.md"
 GOOD = {
+    A_RECORD: "# 1\n",
+    "lib/a.hpp": f"/// Reasons: {A_RECORD}.\n",
     "README.md": "# Words\n\nSee [A](docs/a.md#the-four-products), [docs](docs), [b][1], [web](https://example.org/x.md), [Words](#words).\n\n"
                  "`[no](link.md)`\n\n```\n[none](either.md)\n# no heading\n```\n\n[1]: docs/decisions/b.md\n",
     "docs/a.md": "# A\n\n## The four products!\n\n## `Code` again\n\n## `Code` again\n\n[up](../README.md) [b](decisions/b.md) [twice](#code-again-1)\n",
@@ -71,6 +88,8 @@ PLANTS = [
     ("a reference to no file", {"bad.md": "[a][1]\n\n[1]: docs/d.md\n"}, "bad.md:3: docs/d.md"),
     ("a heading that is not there", {"bad.md": "[a](docs/a.md#products)\n"}, "docs/a.md has no heading #products"),
     ("a heading that only code has", {"bad.md": "[a](README.md#no-heading)\n"}, "has no heading #no-heading"),
+    ("a record that is not there", {"lib/b.hpp": f"// {NO_RECORD}\n"}, f"lib/b.hpp: there is no {NO_RECORD}"),
+    ("a record that no source names", {NO_RECORD: "# 2\n"}, f"{NO_RECORD}: no source names it"),
     ("a heading of the same file", {"bad.md": "# Bad\n\n[a](#good)\n"}, "bad.md has no heading #good"),
 ]
 

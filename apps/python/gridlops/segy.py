@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Surveys in SEG-Y files, as arrays of (source, receiver, time). Needs the package ``segyio``."""
+# Reasons: docs/decisions/0049-segy.md.
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where models and data live, and whole arrays."""
+# Reasons: docs/decisions/0047-python-arrays.md.
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ inline bool trace_is_on() { return detail::trace_is_on.load(std::memory_order_re
 
 /// A part of the program, from the constructor to the destructor. Regions nest. Entering a region again
 /// within the same regions returns to the same node of the tree. The ranks may have different regions.
+/// Reasons: docs/decisions/0023-traces.md.
 class GRIDLOPS_EXPORT TraceRegion {
  public:
   /// The name must live as long as the trace, as a string literal does.

@@ -100,6 +100,7 @@ enum class PeerAccess {
 /// arguments of each blocking collective operation. If they call different operations, or the same one with
 /// different arguments, all throw UsageError, with every value that differs. Throws CommunicationError, on
 /// this rank alone, if the transport fails.
+/// Reasons: docs/decisions/0002-element-erased-communicator.md.
 class GRIDLOPS_EXPORT Communicator {
  public:
   virtual ~Communicator();

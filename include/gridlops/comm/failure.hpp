@@ -23,6 +23,7 @@ class ProcessGrid;
 // attempts to allocate memory.
 
 /// The name of an operation that ranks begin together, and its arguments as names and values.
+/// Reasons: docs/decisions/0029-agreement.md.
 class GRIDLOPS_EXPORT Agreement {
  public:
   explicit Agreement(const char* operation);

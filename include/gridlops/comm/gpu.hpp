@@ -14,6 +14,7 @@ namespace gridlops {
 
 /// Describes the GPU support that was built, and the GPUs found on this machine. Not collective; never
 /// throws.
+/// Reasons: docs/decisions/0009-gpus.md.
 struct GpuInfo {
   bool is_built = false;
   int devices = 0;      ///< number that this process can use

@@ -39,6 +39,7 @@ struct CompressionReport {
 /// A matrix Ã in tiles of low rank, as an operator. Products are those of Algorithm::stationary_a, with the
 /// same spaces and messages; each rank multiplies with its block of Ã. Memory in which factors become numbers
 /// of T is taken where they are multiplied.
+/// Reasons: docs/decisions/0060-compressed-matrices.md.
 template <Scalar T>
 class GRIDLOPS_EXPORT CompressedMatrix : public LinearOperator<T> {
  public:

@@ -15,7 +15,8 @@ enum class RankOrder { row_major, column_major };
 /// How a ScaLAPACK matrix is distributed over the first P·Q ranks of a communicator: the grid that they form,
 /// and the array descriptor (ScaLAPACK Users' Guide, 1997, table 4.5). Rows are cut into blocks of row_block,
 /// of which the last may be shorter; block k is on grid row (first_row + k) mod P. Columns likewise. A rank
-/// holds its rows and columns in ascending order, as one column-major block. A value.
+/// holds its rows and columns in ascending order, as one column-major block. A value. Reasons:
+/// docs/decisions/0034-block-cyclic.md.
 struct GRIDLOPS_EXPORT BlockCyclic {
   GridShape grid = {};  ///< P × Q; need not be that of a ProcessGrid
   RankOrder order = RankOrder::row_major;

@@ -23,6 +23,7 @@ namespace gridlops {
 // docs/examples/steepest_descent.cpp is a complete solver.
 
 /// One real number for each column of a matrix, in double precision, the same on all ranks. A value.
+/// Reasons: docs/decisions/0004-solver-scalars.md.
 class GRIDLOPS_EXPORT ColumnScalars {
  public:
   ColumnScalars() = default;

@@ -24,6 +24,7 @@ GRIDLOPS_EXPORT Box intersect(const Box& a, const Box& b);
 ///
 ///   Dims::cut_along({4, 6}, 0, 2)     0 … 11 of the array | 12 … 23
 ///   Dims::cut_along({4, 6}, 1, 2)     0 1 2 6 7 8 12 13 14 18 19 20 | 3 4 5 9 10 11 15 16 17 21 22 23
+/// Reasons: docs/decisions/0022-arrays.md.
 class GRIDLOPS_EXPORT Dims {
  public:
   static constexpr int most = 5;

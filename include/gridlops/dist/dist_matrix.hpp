@@ -28,6 +28,7 @@ GRIDLOPS_EXPORT DistMatrix<T> planned_matrix(std::shared_ptr<const ProcessGrid> 
 /// A read-only view of a matrix on a process grid. The layout says which column-major block each rank holds.
 /// The block belongs to a DistMatrix or to the caller, and must outlive the view; copies view the same block.
 /// Functions that read a matrix take this type, so they accept a DistMatrix, and slices of either type.
+/// Reasons: docs/decisions/0017-read-only-matrices.md.
 template <Scalar T>
 class GRIDLOPS_EXPORT ConstDistMatrix {
  public:

@@ -39,6 +39,7 @@ struct Calibration {
 };
 
 /// Makes this process choose by the stored calibration (collective over comm). Measures nothing.
+/// Reasons: docs/decisions/0020-calibration.md.
 GRIDLOPS_EXPORT Calibration load_calibration(Communicator& comm);
 
 /// Measures products of one element type, unless a measurement is stored already and `anew` is false; stores

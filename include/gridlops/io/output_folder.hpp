@@ -17,7 +17,7 @@ namespace gridlops {
 /// kind: what the output is, in small letters: the mark is a file .gridlops-KIND, made before anything else.
 /// is_in_the_way(name): whether this output could replace or remove an entry of this name; the same for all
 /// who write outputs of this kind there together. An entry that proves by itself that it is ours is not in
-/// the way.
+/// the way. Reasons: docs/decisions/0041-what-is-not-ours.md.
 GRIDLOPS_EXPORT void claim_folder(const std::string& directory, const std::string& kind,
                                   const std::function<bool(const std::string& name)>& is_in_the_way);
 

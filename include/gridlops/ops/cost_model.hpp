@@ -117,6 +117,7 @@ GRIDLOPS_EXPORT double modelled_seconds(Algorithm algorithm, const ProductShape&
 /// columns, at most a quarter of A's smaller dimension, it may take 10 % longer: its A can be stored for few
 /// columns, and all ranks have work as long as there is one column. Ties go to the algorithm that comes first
 /// in Algorithm. `block` is considered only on grids with one row, where it keeps no copies of A.
+/// Reasons: docs/decisions/0014-choosing-an-algorithm.md.
 GRIDLOPS_EXPORT Algorithm choose_algorithm(const ProductShape& shape, GridShape grid,
                                            const MachineModel& machine = {});
 

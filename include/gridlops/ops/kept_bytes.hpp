@@ -10,6 +10,7 @@ namespace gridlops {
 
 /// The memory that operators keep on a rank, where what they share counts once: see
 /// LinearOperator::add_kept_bytes().
+/// Reasons: docs/decisions/0058-planned-memory.md.
 class KeptBytes {
  public:
   /// Adds memory that belongs to this owner. An owner that is named again has the larger of both.

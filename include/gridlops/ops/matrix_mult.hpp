@@ -73,6 +73,7 @@ GRIDLOPS_EXPORT OperatorPtr<T> high_plane(const OperatorPtr<T>& A);
 /// rest. With GRIDLOPS_CHECK=all such products throw UsageError on all ranks, at the cost of reading A once
 /// more. Throws UsageError, on all ranks, if A was not made by matrix_mult(), or if its matrix was moved into
 /// it.
+/// Reasons: docs/decisions/0042-whose-matrix.md.
 template <Scalar T>
 GRIDLOPS_EXPORT void matrix_changed(const LinearOperator<T>& A);
 

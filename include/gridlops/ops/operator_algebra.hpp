@@ -62,6 +62,7 @@ GRIDLOPS_EXPORT OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d);
 // the spaces: they are cut along the same axis, or along `all` and `all_transposed`.
 
 /// [A₁; A₂; …]. All have the same domain.
+/// Reasons: docs/decisions/0003-stacked-spaces.md.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> vertical_stack(std::vector<OperatorPtr<T>> operators);
 

@@ -14,6 +14,7 @@ namespace gridlops {
 // The block diagonal of many matrices, the slices (in seismics, one for each frequency), on groups of ranks.
 // Slices may have different shapes. Each group has a P × Q grid of its own, on which Algorithm::stationary_a
 // multiplies its slices one after the other. See fredholm() for arrays of which every rank has whole slices.
+// Reasons: docs/decisions/0054-groups-of-ranks.md.
 
 /// Consecutive ranks, as a grid of this shape, and the number of consecutive slices that they share.
 struct RankGroup {

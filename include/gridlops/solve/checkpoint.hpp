@@ -29,6 +29,7 @@ namespace gridlops {
 ///
 /// Only one job at a time saves to a directory: while a solver runs it holds the file `lock` there with a
 /// system lock that ends with its process. Only a restart from what an earlier run saved replaces it.
+/// Reasons: docs/decisions/0006-checkpoints.md.
 struct CheckpointOptions {
   /// Created if missing; empty: nothing is saved. Throws OutputError on all ranks, before computing anything,
   /// if another job saves there, or if there is a checkpoint from which this run does not restart.

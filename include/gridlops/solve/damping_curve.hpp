@@ -76,6 +76,7 @@ GRIDLOPS_EXPORT double gcv_probe(Index row);
 /// for Laplacian smoothing splines, Commun. Statist. Simul. 18, 1989). With r = z − Ax of the damped solution
 /// x for z, zᴴ(I − A(AᴴA + D²I)⁻¹Aᴴ)z = zᴴr = ‖r‖² + D²‖x‖², since Aᴴr = D²x. This is the minimum of the
 /// objective, so the error of x enters squared. All D share one z, which keeps the curve smooth.
+/// Reasons: docs/decisions/0032-sweeps.md.
 template <Scalar T>
 GRIDLOPS_EXPORT DampingCurve damping_curve(const std::vector<double>& damps, const SolveReport& report,
                                            const ConstDistMatrix<T>& X,

@@ -46,6 +46,7 @@ struct ErrorBoundOptions {
 /// members, if they do not match, and UsageError if a number is negative, if no matrix with this ‖A‖_F has
 /// singular values that are all ≥ σ (σ > ‖A‖_F/√n), if is_definite and difference_norm are both given, or if
 /// the members disagree.
+/// Reasons: docs/decisions/0052-error-bounds.md.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatrix<T>& B,
                                                  const ConstDistMatrix<T>& X,

@@ -25,6 +25,7 @@ struct FactorFacts {
 /// D²I; or, as a SpectralFactor, singular values and vectors with the same product. As an operator it is
 /// (RᴴR)⁻¹: from A's domain, or A's range, to itself. Every rank holds all of R, of min(m, n)² elements of T,
 /// and multiplies by R⁻¹ and R⁻ᴴ for its share of the columns, whatever their layout. It does not refer to A.
+/// Reasons: docs/decisions/0065-factors.md.
 template <Scalar T>
 class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
  public:

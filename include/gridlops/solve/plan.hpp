@@ -21,7 +21,7 @@ GRIDLOPS_EXPORT ProductShape first_batch(Algorithm algorithm, ProductShape shape
 /// read_compressed()).
 enum class MatrixPlace { memory, disk };
 
-/// An iteration of a solver whose operator is a matrix.
+/// An iteration of a solver whose operator is a matrix. Reasons: docs/decisions/0024-plans.md.
 struct PlannedIteration {
   Solver solver = Solver::cgls;
   bool one_pass = false;  ///< for cgls, with stationary_a

@@ -20,6 +20,7 @@ namespace gridlops {
 ///
 /// It acts on the columns of matrices, each with its own τ. Objects are immutable, but may use their own
 /// scratch memory, so two threads must not use one at the same time.
+/// Reasons: docs/decisions/0025-proximal-operators.md.
 template <Scalar T>
 class GRIDLOPS_EXPORT ProximalOperator {
  public:

@@ -71,6 +71,7 @@ struct RefinedReport {
 /// two. X has its last iterate, from which cgls() may go on, and RefinedReport::refusal says how much closer
 /// to A an approximation must be. Throws ShapeError or UsageError on all ranks before any communication, also
 /// if the spaces of A and Ã differ, or for an option that cgls() does not take, or one_pass.
+/// Reasons: docs/decisions/0061-refined-solves.md.
 template <Scalar T>
 GRIDLOPS_EXPORT RefinedReport solve_refined(const LinearOperator<T>& A,
                                             const LinearOperator<T>& approximation,

@@ -63,6 +63,7 @@ GRIDLOPS_EXPORT const char* name_of(SpaceEnd end);
 ///
 /// It keeps V, dimension() columns in A's domain and one block more, in buffers of 32 columns or of a block,
 /// next to two blocks of r columns of data. The operator's columns must be uncut (Algorithm::stationary_a).
+/// Reasons: docs/decisions/0053-one-space.md.
 template <Scalar T>
 class GRIDLOPS_EXPORT SolutionSpace {
  public:

@@ -77,6 +77,7 @@ struct IterationInfo {
 /// member of the grid, in the same order on all. An observer may communicate over the grid if all members
 /// make the same calls. If it throws on one member, the solver throws on all at the next synchronisation
 /// point. Members that wait for that one inside the observer throw, too, once they learn of it.
+/// Reasons: docs/decisions/0008-observers.md.
 class GRIDLOPS_EXPORT SolveObserver {
  public:
   virtual ~SolveObserver();

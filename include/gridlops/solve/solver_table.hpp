@@ -70,6 +70,7 @@ constexpr bool has(Feature set, Feature wanted) {
 }
 
 /// A row of the solver table.
+/// Reasons: docs/decisions/0044-solver-table.md.
 struct SolverRow {
   Solver solver;
   const char* name;  ///< used in reports, on command lines and in Python

@@ -71,6 +71,7 @@ GRIDLOPS_EXPORT DiskRate measure_file(Communicator& comm, const std::string& pat
 /// If a rank cannot read its part, or a part is damaged, products throw InputError on all ranks, a solver at
 /// its next sums. The next product tries again. Ranks compare hashes (XXH3) of a part when they first read
 /// it; each time, if it is in a user's file, or with GRIDLOPS_CHECK=all.
+/// Reasons: docs/decisions/0063-streamed-matrices.md.
 template <Scalar T>
 class GRIDLOPS_EXPORT StreamedMatrix : public LinearOperator<T> {
  public:

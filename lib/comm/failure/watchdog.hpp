@@ -29,6 +29,7 @@ std::vector<int> neighbours_of(int rank, int size);
 /// for them. So news of any rank reaches all others in a few steps. If no news of progress arrives for
 /// GRIDLOPS_TIMEOUT seconds, the ranks wait in vain. A rank with nothing to do may wait for hours while
 /// others work. A rank that computes outside the library counts as lost only after that long a silence.
+/// Reasons: docs/decisions/0028-watchdog.md.
 class Watchdog {
  public:
   using Clock = OperationRecord::Clock;

@@ -12,6 +12,7 @@ namespace gridlops {
 /// other ranks (Watchdog). If no rank makes progress for GRIDLOPS_TIMEOUT seconds, it ends the job or throws
 /// CommunicationError. If a rank skipped messages for which this one waits, it throws that rank's error.
 /// Without an MpiSession it does nothing.
+/// Reasons: docs/decisions/0040-one-place-waits.md.
 class WatchedWait {
  public:
   using Clock = std::chrono::steady_clock;

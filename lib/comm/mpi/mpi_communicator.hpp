@@ -21,6 +21,7 @@ Carrier carrier_of_watched(int ranks, Index bytes, Index bytes_of_messages);
 /// A communicator over MPI, on host memory. MPI's collectives take counts and displacements of type int;
 /// longer operands go in chunks, or as messages of parts, whose tags lie above the user's. This is the
 /// transport "mpi"; those of other transports derive from it.
+/// Reasons: docs/decisions/0010-transports.md.
 class MpiCommunicator : public Communicator {
  public:
   /// Takes ownership of the group's handle.

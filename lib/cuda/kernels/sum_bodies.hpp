@@ -8,6 +8,7 @@
 #include "gridlops/local/backend.hpp"
 
 // The contribution of one element to a sum over a column, and the sums of one launch: see kernel_bodies.hpp.
+// Reasons: docs/decisions/0055-sums-on-the-host.md.
 
 namespace gridlops::cuda {
 

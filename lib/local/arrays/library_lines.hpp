@@ -10,7 +10,8 @@ namespace gridlops {
 
 // Transforms of single lines by a library, at the lengths that it is good at. Two sources implement this, of
 // which the build chooses one: library_lines_fftw.cpp and library_lines_kissfft.cpp. The rules for lines are
-// those of fast_fourier.hpp, but there is no scratch memory.
+// those of fast_fourier.hpp, but there is no scratch memory. Reasons:
+// docs/decisions/0021-fourier-transforms.md.
 
 template <class R>
 class ComplexLine {

@@ -24,6 +24,7 @@ enum class Planes { both, high };
 
 /// A matrix in host memory, stored in tiles in their order (TileOrder). Products from both planes have the
 /// bits of those from whole numbers.
+/// Reasons: docs/decisions/0011-packed-storage.md.
 template <Scalar T>
 class PackedMatrix {
  public:

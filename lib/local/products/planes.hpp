@@ -10,7 +10,8 @@ namespace gridlops {
 
 /// The bits of a double as (high << 32) + low, with a sign on low. So the double of high alone is the whole
 /// rounded to nearest, to 21 binary digits, and has no bias; cut off, all would be smaller by up to 2⁻²⁰, and
-/// ‖A‖₂ with them. Whatever is that near to the largest finite number has an infinite half.
+/// ‖A‖₂ with them. Whatever is that near to the largest finite number has an infinite half. Reasons:
+/// docs/decisions/0062-planes.md.
 using HighHalf = std::uint32_t;
 struct Halves {
   HighHalf high;

@@ -18,6 +18,7 @@ namespace gridlops {
 /// Some columns of a few rows of a matrix, or of its high plane. The elements of a column are contiguous,
 /// with `stride` elements from one column to the next. All tiles of one product have the same rows. Element
 /// is the real type of the kernels, or a type of fewer bits that stands for some of its numbers.
+/// Reasons: docs/decisions/0019-tiles.md.
 template <class Element>
 struct Tile {
   const Element* begin = nullptr;

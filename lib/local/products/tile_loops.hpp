@@ -26,7 +26,7 @@ inline constexpr double bfloat16_scale = 0x1p896;
 /// elements of a row of X; the sums stay in registers. In the adjoint, an element of A, or a run of them, is
 /// spread over a register and multiplied by the same rows of all columns of Y in the group. For groups of
 /// less than a register Y stays in registers while the columns of A pass by, for wider ones the sums. Both
-/// products read A once, from beginning to end.
+/// products read A once, from beginning to end. Reasons: docs/decisions/0056-wide-groups.md.
 ///
 /// Rows of A fill row_vectors registers in the forward product. Isa has the size of a register; how many hold
 /// Y in the adjoint (most_y); how many registers of Y at most have two rows each (most_pairs); the least time

@@ -18,6 +18,7 @@ namespace gridlops {
 
 /// A rank's block of a matrix that never moves, however it is stored. Its products are those of this rank
 /// alone: nothing here is collective, and what throws, throws on this rank alone.
+/// Reasons: docs/decisions/0064-blocks.md.
 template <Scalar T>
 class LocalBlock {
  public:

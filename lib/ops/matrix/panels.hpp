@@ -21,6 +21,7 @@ struct Part {
 
 /// One step of a panel product C ← op(A) B: rows of C += op(part of A) · rows of B. It takes all columns of B
 /// and C.
+/// Reasons: docs/decisions/0016-panels-and-passes.md.
 struct Panel {
   std::size_t step = 0;
   Part A, B, C;

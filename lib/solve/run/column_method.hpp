@@ -59,6 +59,7 @@ inline MethodTraits traits_of(Solver solver) {
 
 /// A solver that takes one step for all active columns at once. It computes with the variables that it names
 /// in describe(). ColumnRun calls it; it asks the run for B and for sums, and reports the norms to it.
+/// Reasons: docs/decisions/0015-a-solver-is-a-page.md.
 template <Scalar T>
 class ColumnMethod {
  public:

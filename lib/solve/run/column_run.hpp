@@ -51,6 +51,7 @@ class ColumnFactors {
 /// One batch of right-hand sides, run through a method. A column that ends is frozen at once and leaves the
 /// products. When all have ended, the run recomputes the norms from their definitions. Columns that wrongly
 /// claimed to be solved continue from there, up to the iteration limit.
+/// Reasons: docs/decisions/0005-methods-and-runs.md.
 template <Scalar T>
 class ColumnRun {
  public:

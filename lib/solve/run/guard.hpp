@@ -14,6 +14,7 @@ namespace gridlops {
 /// analysis, SIAM J. Sci. Comput. 41, 2019).
 ///
 /// ‖A‖ is estimated before the iterations, because a fault may make them find a norm that A does not have.
+/// Reasons: docs/decisions/0031-guard.md.
 class Guard {
  public:
   /// A guard that is off.

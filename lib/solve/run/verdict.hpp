@@ -88,6 +88,7 @@ struct Rounding {
 /// All three conditions also hold for an x that has exploded. For the first, x must therefore be no worse
 /// than x = 0; for the second, it must explain b to half of its digits, unless no residual is longer than the
 /// one before; for the third, the gradient must have fallen by as much.
+/// Reasons: docs/decisions/0037-verdicts.md.
 std::optional<StopReason> judge(const ColumnNorms& norms, const VerdictLimits& limits,
                                 const Rounding& rounding);
 
