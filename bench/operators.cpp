@@ -111,7 +111,7 @@ Subject<double> on_section(const Grid& grid, const std::string& name) {
   return subject(band_operator<double>(space, 2, convolution(section[2], wavelet, 20)), flops);
 }
 
-/// The same array with a wavelet for each trace, or two of its lines with one for each trace and sample.
+/// That array with a wavelet for each trace, or two of its lines with one for each trace and sample.
 Subject<double> by_lines(const Grid& grid, const std::string& name) {
   const bool has_rows = name == "filters";
   const Index lines = has_rows ? 2 : section[0], samples = section[2];
@@ -125,8 +125,8 @@ Subject<double> by_lines(const Grid& grid, const std::string& name) {
           2 * 41 * static_cast<double>(space.dimension()), weights * sizeof(double)};
 }
 
-/// The same array, of which an operator takes samples: half of them at irregular places, as many values
-/// between them, or 64 sums of all of them.
+/// That array, of which an operator takes samples: half of them at irregular places, as many values between
+/// them, or 64 sums of all of them.
 Subject<double> sampling(const Grid& grid, const std::string& name) {
   const Space space = array_space(grid, section, 0);
   const Index n = section[2];

@@ -68,7 +68,7 @@ double product_error(const Case& what, bool adjoint, const LocalProductPart<T>& 
   return maximum(*what.grid, comparable(std::sqrt(usual > 0 ? difference / usual : difference)));
 }
 
-/// The same for a product Y in a layout of this library.
+/// Checks a product Y in a layout of this library.
 template <Scalar T>
 double product_error(const Case& what, bool adjoint, const DistMatrix<T>& Y) {
   const std::shared_ptr<Backend>& backend = Y.grid()->backend();

@@ -15,8 +15,8 @@ Index number_in(const std::string& file) {
   return std::ifstream(file) >> number ? number : no_limit;
 }
 
-/// What the group of this folder leaves. The names are those of its files, and what comes before names in its
-/// statistics.
+/// The memory that the group of this folder leaves. The names are those of its files, and what comes before
+/// names in its statistics.
 Index left_by_group(const std::string& folder, const char* limit_file, const char* use_file,
                     const std::string& total) {
   const Index limit = number_in(folder + limit_file), in_use = number_in(folder + use_file);

@@ -25,8 +25,8 @@ struct ArrayPart {
   std::vector<Index> begin{};  ///< where the part begins; empty: at the beginning
   int first_rank = 0;          ///< the rank, of those that the user counts, that is rank 0 of the matrix
 };
-/// The same for such an array. The place is its index, "(3, 0, 5)"; if X has not one column, the column is
-/// its last number.
+/// Checks such an array. The place is its index, "(3, 0, 5)"; if X has not one column, the column is its last
+/// number.
 template <Scalar T>
 void require_finite(const std::string& path, const ConstDistMatrix<T>& X, const ArrayPart& part);
 

@@ -22,7 +22,7 @@ struct GridOfRanks {
   ProcessGrid grid;
 };
 
-/// The same as request.wait(), but leaves the processor to others.
+/// Waits as request.wait() does, but leaves the processor to others.
 void sleep_until_done(Request request) {
   while (!request.test()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

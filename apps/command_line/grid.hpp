@@ -32,7 +32,7 @@ std::shared_ptr<const ProcessGrid> make_grid(Communicator& world, std::optional<
                                              const std::string& device = "cpu",
                                              const std::string& transport = "auto");
 
-/// What the machine's file says of the transport of these ranks (collective over them).
+/// Returns the figures of the machine's file for the transport of these ranks (collective over them).
 MachineModel model_of(const Machine& machine, Communicator& comm);
 
 /// The transport that carries the grid's data; empty on idle ranks.

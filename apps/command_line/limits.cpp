@@ -24,7 +24,7 @@ Index block_size(MemorySpace space, Index mib) {
   return std::max(2 * cache, least) / static_cast<Index>(sizeof(double));
 }
 
-/// With so many sums that reading takes longer than adding.
+/// Takes enough sums at a time that reading takes longer than adding.
 double sum_of(const double* values, Index count) {
   constexpr Index lanes = 32;
   std::array<double, std::size_t{lanes}> sums{};

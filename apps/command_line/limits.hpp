@@ -40,7 +40,7 @@ Number sum(const ProcessGrid& grid, Number value) {
   return all[0];
 }
 
-/// What all ranks of a grid together can do at one moment.
+/// The combined rates of all ranks of a grid at one moment.
 struct MachineLimits {
   double flops_per_second = 0;
   double bytes_per_second = 0;
@@ -53,14 +53,14 @@ struct MachineLimits {
 class LimitMeter {
  public:
   /// Takes memory for three matrices of this order for every element type that is measured, and for a block
-  /// of so many MiB; 0: at least twice the last-level cache.
+  /// of this many MiB; 0: at least twice the last-level cache.
   LimitMeter(Index order, Index block_mib);
 
   /// Collective over the grid; the same on all its ranks.
   template <Scalar T>
   MachineLimits measure(const ProcessGrid& grid);
 
-  /// What all ranks together copy in a second, of blocks larger than caches (collective over the grid).
+  /// Returns the combined rate at which all ranks copy blocks larger than caches (collective over the grid).
   double copied_bytes_per_second(const ProcessGrid& grid);
 
  private:

@@ -172,8 +172,8 @@ class Options {
   std::string group_;
 };
 
-/// What a subcommand does (collective over world). It returns rank 0's exit status there, and throws on all
-/// ranks alike; what one rank throws alone must end the job.
+/// The action of a subcommand (collective over world). It returns rank 0's exit status there, and throws on
+/// all ranks alike; what one rank throws alone must end the job.
 using Action = std::function<ExitStatus(Communicator& world)>;
 
 /// A row of a program's table.

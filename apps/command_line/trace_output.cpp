@@ -28,7 +28,7 @@ std::string trace_variable() {
 
 constexpr const char* row_format = "{:<36} {:>5} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n";
 
-/// What the ranks did in a region; `name` is the name in the table.
+/// The figures of all ranks in a region; `name` is the name in the table.
 std::string row(const std::string& name, const std::vector<TraceFigures>& ranks) {
   Index came = 0, calls = 0;
   TraceCounts sum;

@@ -171,7 +171,7 @@ std::optional<Plan> plan_in_place(const PlanArguments& arguments, const MachineM
   }
 }
 
-/// The same, with A on disks where there are some and that is faster than fewer columns at a time; of a
+/// Plans so, with A on disks where there are some and that is faster than fewer columns at a time; of a
 /// compressed A, for which no model says so, if no column fits.
 std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
                              std::optional<GridShape> grid) {

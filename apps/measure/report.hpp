@@ -62,7 +62,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// What one rank measures; zero on idle ranks.
+/// The measurements of one rank; zero on idle ranks.
 struct Measurements {
   double read_seconds = 0, setup_seconds = 0, compute_seconds = 0, write_seconds = 0;
   Index bytes_sent = 0, bytes_received = 0;  ///< while computing

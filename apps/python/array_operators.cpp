@@ -89,7 +89,7 @@ void bind_spaces_of_arrays(py::module_& native) {
   bind_rays(native);
 }
 
-/// The operator with of(numbers of line k), of an array that has so many numbers for each line.
+/// The operator with of(numbers of line k), of an array that has this many numbers for each line.
 template <Scalar T, class BandOf>
 OperatorPtr<T> of_lines(const Space& space, int dim, const py::buffer_info& numbers, Index per_line,
                         const BandOf& of) {

@@ -54,7 +54,7 @@ struct Operator {
   OperatorPtr<T> ptr;
 };
 
-/// The same operator, or function. Everything made from it also keeps `memory` alive, which outlives the
+/// Returns this operator, or function. Everything made from it also keeps `memory` alive, which outlives the
 /// object: other ranks may read there until it is gone.
 template <class Object>
 std::shared_ptr<const Object> keep_alive(std::shared_ptr<const Object> A, std::shared_ptr<void> memory) {

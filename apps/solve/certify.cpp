@@ -20,7 +20,7 @@ namespace {
 
 bool is_certified(const SolveTask& task) { return !task.arguments.certify.empty(); }
 
-/// What --tolerance of a compression that is this many times more accurate would be, with one digit.
+/// Returns the --tolerance of a compression that is this many times more accurate, with one digit.
 double finer_tolerance(double tolerance) {
   const double unit = std::pow(10, std::floor(std::log10(tolerance)));
   return std::floor(tolerance / unit) * unit;

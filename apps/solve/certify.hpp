@@ -12,9 +12,9 @@
 
 namespace gridlops::program {
 
-// What a solve with a compressed matrix C says of the matrix A that C was made of.
+// A solve with a compressed matrix C, and its bounds for the matrix A that C was made of.
 
-/// What it leaves on every rank of the grid.
+/// The results on every rank of the grid.
 struct CompressedSolve {
   CompressionReport matrix{};
   /// With --certify: ‖A − C‖_F / ‖A‖_F as random vectors show it, and how columns were solved; the report of
@@ -46,7 +46,7 @@ template <Scalar T>
 SolveReport solve_for_original(const SolveTask& task, const LinearOperator<T>& A, const LinearOperator<T>& C,
                                const ConstDistMatrix<T>& B, DistMatrix<T>& X, const SolveOptions& options,
                                CompressedSolve& solved);
-/// What that takes on a rank, in bytes, by the names of rows in a table; the last is the sum.
+/// The memory that it takes on a rank, in bytes, by the names of rows in a table; the last is the sum.
 inline constexpr std::array certified_rows{"matrix",       "compressed matrix", "right-hand sides",
                                            "solution",     "solver's vectors",  "products' scratch memory",
                                            "memory in all"};

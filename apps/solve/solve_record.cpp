@@ -88,7 +88,7 @@ Json json_of(const SweepOfEach& solved, const Sweep& sweep) {
   return json;
 }
 
-/// What a sketch says of A, if it was asked, and what disks did.
+/// Adds the figures of a sketch of A, if there was one, and of the disks.
 std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<std::pair<std::string, double>> figures;
   if (task.arguments.probable_sigma_min)

@@ -257,7 +257,7 @@ void write_on_root(Communicator& world, const std::string& path, const std::func
   });
 }
 
-/// What --sweep auto left to the solver, and why; empty otherwise.
+/// Says what --sweep auto left to the solver, and why; empty otherwise.
 std::string rest_text(const SolveArguments& arguments, const SweptSpace& space) {
   if (!arguments.sweep.leaves_rest()) return "";
   const std::size_t pairs = space.rest.columns.size();

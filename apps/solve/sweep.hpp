@@ -88,8 +88,8 @@ std::string curve_text(const DampingCurve& curve);
 /// Prints the curve, warns if the choice is missing or doubtful, and writes --curve (collective).
 void tell_curve(Communicator& world, const SolveArguments& arguments, const DampingCurve& curve);
 
-/// The same for a sweep that chooses for each right-hand side: prints a summary, warns of those whose choice
-/// is missing or doubtful, and writes --curve with the curves of all.
+/// For a sweep that chooses for each right-hand side, prints a summary, warns of those whose choice is
+/// missing or doubtful, and writes --curve with the curves of all.
 void tell_curves(Communicator& world, const SolveArguments& arguments, const SweepOfEach& sweep);
 
 /// The file that contains the dampings; empty if they are a range.

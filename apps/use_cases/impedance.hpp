@@ -29,7 +29,7 @@ class Impedance {
             bool is_planned);
 
   const Space& space() const { return space_; }
-  /// What a section in a file takes on each rank, and while it is read.
+  /// The memory that a section in a file takes on each rank, and while it is read.
   Index bytes() const { return bytes_; }
   Index bytes_at_reading() const { return bytes_at_reading_; }
   template <Scalar T>

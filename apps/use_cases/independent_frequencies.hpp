@@ -37,7 +37,7 @@ class IndependentFrequencies {
     alone_ = std::make_shared<const ProcessGrid>(*alone_comm_, GridShape{1, 1}, kernel.grid->backend());
   }
 
-  /// What the kernel takes on this rank, and the solves of its frequencies, one after the other.
+  /// The memory that the kernel takes on this rank, with the solves of its frequencies one after the other.
   SolveBytes bytes() const {
     const auto of = [&](const OperatorPtr<T>& A) {
       return solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources);
@@ -100,7 +100,7 @@ class IndependentFrequencies {
 
   /// The columns of all ranks.
   SolveReport gather(const std::vector<SolveReport>& mine) const {
-    // Whole reports, as so many doubles.
+    // Whole reports, as doubles.
     using Sent = std::array<double, sizeof(ColumnReport) / sizeof(double)>;
     std::vector<double> sent;
     for (const SolveReport& one : mine) {

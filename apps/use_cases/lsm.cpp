@@ -27,7 +27,7 @@ struct LsmArguments {
   Index ny = 0;  ///< 0: in two dimensions
   double origin = 0, origin_y = 0, spacing = 4, velocity = 1000;
   Index sources = 10, receivers = 11;
-  Index pairs = 0;                ///< own data: traces of so many pairs of a source and a receiver; 0: of all
+  Index pairs = 0;  ///< own data: traces of this many pairs of a source and a receiver; 0: of all
   double first = 40, last = 284;  ///< where the lines of sources and receivers begin and end
   double source_depth = 10, receiver_depth = 20;
   Index samples = 651, half_wavelet = 40;
@@ -259,10 +259,9 @@ Action define_lsm(Options& options) {
       .whole("--half-wavelet", arguments->half_wavelet, "N", 0,
              "Samples of the wavelet on either side of its peak [40]")
       ->excludes(wavelet);
-  options.number(
-      "--anti-alias", arguments->trace_distance, "M", 0,
-      "Spreads arrivals over the delay of waves between receivers so many metres apart, over up to 8 "
-      "samples on either side [off]");
+  options.number("--anti-alias", arguments->trace_distance, "M", 0,
+                 "Spreads arrivals over the delay of waves between receivers M metres apart, over up to 8 "
+                 "samples on either side [off]");
   options.group("Generated survey");
   for (CLI::Option* generated :
        {options.whole("--sources", arguments->sources, "N", 1, "Sources, of all ranks together [10]"),

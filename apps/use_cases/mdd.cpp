@@ -143,7 +143,7 @@ class Mdd {
   Index bytes_of(const Space& space) const {
     return space.local_rows() * arguments_.sources * static_cast<Index>(sizeof(T));
   }
-  /// What a rank has besides the kernel before the inversion in frequencies, or after.
+  /// The bytes that a rank has besides the kernel before the inversion in frequencies, or after.
   Index transform_bytes() const {
     const Index of_models = bytes_of<C>(G_.A->domain()), of_data = bytes_of<C>(G_.A->range()),
                 columns = arguments_.sources;

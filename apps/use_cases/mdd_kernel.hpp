@@ -14,7 +14,7 @@ namespace gridlops::program {
 // A kernel is made of traces part by part: all of them would take several times the memory of the spectra
 // that are kept.
 
-/// Cuts this many lines, of so many traces each, into parts. The traces of a part take about 32 MiB of each
+/// Cuts this many lines, of this many traces each, into parts. The traces of a part take about 32 MiB of each
 /// rank, or one line of it, and transforms several times as much.
 template <Scalar R>
 Partition parts_of_kernel(const MddArguments& arguments, const ProcessGrid& grid, Index lines, Index traces);

@@ -28,7 +28,7 @@ struct KernelOperator {
   bool one_pass_pays = true;   ///< with up to four right-hand sides
   Index bytes_at_reading = 0;  ///< what this rank takes at most while it reads or makes the kernel
 
-  /// What makes generated data, which nothing else needs.
+  /// Makes generated data, and nothing else.
   OperatorPtr<C> take_exact() { return exact == nullptr ? A : std::exchange(exact, nullptr); }
   OperatorPtr<C> on_arrays(const OperatorPtr<C>& kernel) const {
     return models == nullptr ? kernel : product(adjoint(data), product(kernel, models));

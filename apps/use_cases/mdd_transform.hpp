@@ -24,7 +24,7 @@ class Transform {
         F_(trace_spectra<R>(arrays_, samples, time_zero)) {}
 
   const Space& traces() const { return F_->domain(); }
-  /// The bytes of so many traces, of their spectra, and of scratch memory, on this rank.
+  /// The bytes of this many traces, of their spectra, and of scratch memory, on this rank.
   Index bytes(Index columns) const {
     const Partition cut = Partition::with_sizes({columns});
     Index scratch =

@@ -86,7 +86,7 @@ inline Index shots_together(const Table& weights, Index shots) {
   return most;
 }
 
-/// What solve_weighted() takes on this rank, as solve_bytes() says it.
+/// Returns the memory that solve_weighted() needs on this rank, as solve_bytes() does.
 template <Scalar T>
 SolveBytes solve_weighted_bytes(Solver solver, const OperatorPtr<T>& A, const Table& weights, Index shots,
                                 const SolveOptions& options = {}) {

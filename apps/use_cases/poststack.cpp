@@ -51,7 +51,7 @@ OperatorPtr<T> poststack_modelling(const Space& space, const std::vector<double>
                           product(convolution(samples, wavelet, centre), first_derivative(samples)));
 }
 
-/// The arrays of so many samples of a wavelet of each trace.
+/// The arrays with a wavelet of this many samples for each trace.
 Space space_of_wavelets(const Space& space, Index length) {
   const Dims& dims = space.dims;
   const bool has_whole_traces = dims.cut(2).parts() == 1;  // otherwise all ranks have parts of all
@@ -59,7 +59,7 @@ Space space_of_wavelets(const Space& space, Index length) {
                      has_whole_traces ? space.rows.axis : Axis::uncut);
 }
 
-/// The same with a wavelet of its own for each trace, in a file. is_planned: without memory.
+/// Makes the operator with a wavelet of its own for each trace, in a file. is_planned: without memory.
 template <Scalar T>
 OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavelets, Index length,
                                    bool is_planned) {
@@ -83,7 +83,7 @@ OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavele
                  band_operator<T>(space, 2, first_derivative(dims.size(2))));
 }
 
-/// What smooths arrays, one after the other, without a shift: along lines, traces and samples, except along
+/// Smooths arrays, one after the other, without a shift: along lines, traces and samples, except along
 /// dimensions that are too short.
 template <Scalar T>
 std::vector<OperatorPtr<T>> smoothing(const Space& space) {

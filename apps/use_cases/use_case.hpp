@@ -36,7 +36,7 @@ void define_use_case(Options& options, UseCaseArguments& arguments,
                      const std::vector<Solver>& solvers = {Solver::cgls, Solver::lsqr, Solver::lsmr},
                      const char* iterations = "100");
 
-/// What a rank has in memory for an inversion, in bytes.
+/// The memory of a rank for an inversion, in bytes.
 struct InversionMemory {
   SolveBytes solve{};
   Index arrays = 0;     ///< models and data
@@ -80,7 +80,7 @@ class UseCase {
   /// Solves A X ≈ B from zero by the requested solver, and keeps its report and costs.
   template <Scalar T>
   void solve(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X);
-  /// The same with the caller's solver, for a problem of this shape.
+  /// The sizes with the caller's solver, for a problem of this shape.
   void solve(const ProductShape& shape, const std::function<SolveReport(const SolveOptions&)>& solver);
   /// Replaces the costs of the solver's report by these.
   void set_costs(std::vector<std::vector<double>> costs) { costs_ = std::move(costs); }

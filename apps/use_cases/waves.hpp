@@ -11,7 +11,7 @@
 
 namespace gridlops::program {
 
-/// What the waves of one frequency between two grids of stations depend on.
+/// The setting of the waves of one frequency between two grids of stations.
 struct WaveSetting {
   double frequency, velocity, spacing, jitter;
   Index row_line, col_line;  ///< stations in a line
@@ -26,7 +26,7 @@ struct WaveArguments {
   void define(Options& options);
   /// The name of an option that was given; null if none was.
   const char* given() const;
-  /// The setting for so many stations. Throws UsageError for values that have no waves.
+  /// The setting for this many stations. Throws UsageError for values that have no waves.
   WaveSetting setting(Index rows, Index cols) const;
 };
 

@@ -73,8 +73,8 @@ struct CommResult {
   std::vector<double> seconds{};  ///< samples of one operation, of the slowest rank
 };
 
-/// What figures depend on besides the work: this rank's machine, its load and libraries, and the placement of
-/// all ranks (collective).
+/// The conditions that figures depend on besides the work: this rank's machine, its load and libraries, and
+/// the placement of all ranks (collective).
 nlohmann::ordered_json environment(Communicator& world);
 
 /// On rank 0, prints a table row for each result as it comes, and writes all results to a JSON file. Counts

@@ -7,7 +7,7 @@ certified_solve.py BUILD [--ranks 2] [--size 4096] [--hertz 40] [--damps 1e-1,1e
 
 A is that of `gridlops make-problem --kind waves` with SIZE stations on either side, and has one right-hand side. `gridlops solve
 --certify` gets A compressed to the first tolerance. Its error falls by the measured contraction in a step, which is proportional to
-the tolerance: the second one is that with which so many passes over A are enough. A pass is one product with A and one with its
+the tolerance: the second one is that with which this many passes over A are enough. A pass is one product with A and one with its
 adjoint; products with the compressed matrix count by its bytes. Compression reads A twice, as one pass does, which is not counted."""
 import argparse
 import json

@@ -5,12 +5,12 @@
 compression_errors.py BUILD [--ranks 2] [--size 4096] [--hertz 10,30,60] [--tolerances 1e-2,1e-3,1e-4] [--dtype c128] [--tile 256]
                       [--memory RANKS,…]
 
-A is that of `gridlops make-problem --kind waves` with SIZE stations on either side. `gridlops compress` on so many ranks writes it in
+A is that of `gridlops make-problem --kind waves` with SIZE stations on either side. `gridlops compress` on this many ranks writes it in
 the order of the file, and in that of its positions. One rank reads what was written, and multiplies it with the columns of I, some at
 a time: ‖A − Ã‖_F is NumPy's norm, in double precision. Each row has the bytes of A over those that are stored, and both errors,
 relative to ‖A‖_F. The exit status is 1 if an error is above its tolerance, or differs from the certified one by more than rounding.
 
-With --memory it says instead what the rank that takes most memory takes on so many ranks, more than it takes for a matrix of 64 x 64."""
+With --memory it says instead what the rank that takes most memory takes on these numbers of ranks, more than it takes for a matrix of 64 x 64."""
 import argparse
 import json
 import os

@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   try {
     if (solves) error = solve(ranks);
   } catch (const Error& failure) {
-    // What one rank knows alone would leave the others waiting. So the job ends, with the error's status.
+    // An error that one rank knows alone would leave the others waiting. So the job ends, with the error's
+    // status.
     std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());
     MPI_Abort(MPI_COMM_WORLD, static_cast<int>(failure.status()));
   }

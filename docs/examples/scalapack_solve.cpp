@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   Communicator& world = session.world();
   const int rank = world.rank(), rows = 600, cols = 40, columns_of_B = 4;
 
-  // What the code has: A and B = A X for a known X, dealt out to a grid of all ranks in row-major order.
+  // The code has A and B = A X for a known X, dealt out to a grid of all ranks in row-major order.
   const GridShape shape = near_square(world.size());
   const auto a = [](int i, int k) { return counter_uniform(1, i, k); };
   const auto x = [](int k, int j) { return counter_uniform(2, k, j); };

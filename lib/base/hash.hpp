@@ -16,7 +16,7 @@ inline std::uint64_t hash_of_text(std::string_view text) {
   return hash_of_bytes(text.data(), static_cast<Index>(text.size()));
 }
 
-/// The same hash (with seed 0) of bytes that come piece by piece.
+/// Computes the hash (with seed 0) of bytes that come piece by piece.
 class Hash {
  public:
   Hash();

@@ -29,7 +29,7 @@ struct TraceEvent {
   TraceCounts counts;       ///< of a region
 };
 
-/// What something other than the thread has done, such as a stream of a GPU, one thing after the other.
+/// The work of something other than the thread, such as a stream of a GPU, one thing after the other.
 struct TraceTrack {
   std::string name;
   std::vector<TraceEvent> events;

@@ -10,7 +10,7 @@
 
 namespace gridlops {
 
-/// The same array, with each complex number as two reals. The functions below take such arrays.
+/// Returns the array with each complex number as two reals. The functions below take such arrays.
 inline Elements as_reals(const Elements& a) { return {a.data, a.count * a.reals_per_element, a.type}; }
 inline ConstElements as_reals(const ConstElements& a) {
   return {a.data, a.count * a.reals_per_element, a.type};

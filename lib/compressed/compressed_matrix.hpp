@@ -31,7 +31,7 @@ CompressedMatrixPtr<T> make_compressed(const std::shared_ptr<const ProcessGrid>&
                                        const MakeBlock<T>& make, int power, CompressionReport report,
                                        bool may_fail = false);
 
-/// What idle ranks have of it.
+/// Makes the operator of an idle rank.
 template <Scalar T>
 CompressedMatrixPtr<T> idle_compressed(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout);
 

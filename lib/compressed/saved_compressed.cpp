@@ -33,7 +33,7 @@ TileTables read_tables(Communicator& comm, const CheckpointReader& reader, const
 struct SavedCompressed::Tables {
   std::string directory;
   TileTables of_tiles{};
-  /// What ranks of a row, or of a column, of some grid take, by their range: they are asked for again and
+  /// The memory of ranks of a row, or of a column, of some grid, by their range: callers ask for it again and
   /// again.
   std::map<std::pair<Index, Index>, KeptLines> rows{}, cols{};
 };

@@ -16,7 +16,7 @@ namespace gridlops {
 inline constexpr const char* compressed_content = "compressed matrix";
 inline constexpr std::array factor_files{"bfloat16", "float32", "float64"};
 
-/// What the files say of a tile.
+/// The entry of a tile in the files.
 struct TileEntry {
   std::optional<Precision> dense{};
   std::array<Index, precisions> ranks{}, begins{};  // begins: in bytes, in the file of each precision

@@ -44,7 +44,7 @@ std::string name_of(cufftResult status) {
     case CUFFT_SETUP_FAILED:
       return "CUFFT_SETUP_FAILED, cuFFT could not be started";
     case CUFFT_INVALID_SIZE:
-      return "CUFFT_INVALID_SIZE, it does not transform so many samples";
+      return "CUFFT_INVALID_SIZE, it does not transform this many samples";
     default:
       return message("cufftResult ", static_cast<int>(status), " of cufft.h");
   }

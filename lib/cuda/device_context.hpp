@@ -27,7 +27,7 @@ namespace gridlops::cuda {
 /// Unless the status is success, throws Error with the call, its size if it has one, and the vendor's text.
 /// Also clears CUDA's last error, which the next launch would otherwise report again.
 void check(cudaError_t status, const char* call, Index bytes = -1);
-/// The same, but returns false if there is not enough memory.
+/// Checks the status of a call that takes memory, but returns false if there is not enough.
 bool is_enough_memory(cudaError_t status, const char* call, Index bytes);
 void check(cublasStatus_t status, const char* call);
 void check(cufftResult status, const char* call);
@@ -41,11 +41,10 @@ ncclResult_t run_watched(Call&& call, const Arguments&... arguments) {
   return call(arguments...);
 }
 
-/// What all backends and communicators of a device share. Products and kernels run in the compute stream. All
-/// communication of this process runs in the communication stream, which has a higher priority, so that every
-/// rank's collectives run in program order. If one stream needs results of the other, it waits for an event,
-/// on the device.
-/// Reasons: docs/decisions/0051-first-gpu.md.
+/// The state that all backends and communicators of a device share. Products and kernels run in the compute
+/// stream. All communication of this process runs in the communication stream, which has a higher priority,
+/// so that every rank's collectives run in program order. If one stream needs results of the other, it waits
+/// for an event, on the device. Reasons: docs/decisions/0051-first-gpu.md.
 class DeviceContext {
  public:
   /// The context of this device. Made at the first call, and again after its last user has released it.

@@ -161,7 +161,7 @@ struct Side {
   }
 };
 
-/// What one rank sends and receives when a matrix changes between the two forms.
+/// The data that one rank sends and receives when a matrix changes between the two forms.
 template <Scalar T>
 struct Exchange {
   BlockCyclic cyclic;

@@ -43,7 +43,7 @@ class BoxExchange {
                 T* memory) const;
 
  private:
-  /// What one rank sends another of one wanted box.
+  /// The part of one wanted box that one rank sends another.
   struct Piece {
     Box box;
     std::size_t wanted = 0;  // the index of the box among those that the receiver wants

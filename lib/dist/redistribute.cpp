@@ -85,7 +85,7 @@ RedistributionSizes own_redistribution_sizes(const ProcessGrid& grid, const Layo
 
 namespace {
 
-/// What one redistribution exchanges.
+/// The elements that one redistribution exchanges.
 template <Scalar T>
 class ExchangedElements {
  public:

@@ -5,7 +5,7 @@
 
 namespace gridlops {
 
-/// What the rank at (row, col) of the grid sends and receives in a redistribution, in elements. Of both,
+/// The elements that the rank at (row, col) of the grid sends and receives in a redistribution. Of both,
 /// `kept` elements stay on the rank.
 struct RedistributionSizes {
   Index outgoing = 0, incoming = 0, kept = 0;
@@ -13,7 +13,7 @@ struct RedistributionSizes {
 RedistributionSizes redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to,
                                          int row, int col);
 
-/// The same for this rank.
+/// Returns the sizes of this rank.
 RedistributionSizes own_redistribution_sizes(const ProcessGrid& grid, const Layout& from, const Layout& to);
 
 /// Room for what this rank sends and receives in a redistribution.

@@ -180,7 +180,7 @@ class StoredDataset : public Dataset {
                   "is in a file with a user block");
   }
 
-  /// Throws UsageError unless there are so many chunks, which are not too many to look for.
+  /// Throws UsageError unless there are this many chunks, and these are few enough to look for.
   void require_all_chunks(Index count) const {
     // Before 1.14 HDF5 goes through all to find one. Each takes some 100 bytes until all are known.
     constexpr Index most = H5_VERSION_GE(1, 14, 0) ? 100000 : 3000;

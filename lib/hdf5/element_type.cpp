@@ -92,7 +92,7 @@ std::string describe(hid_t stored) {
   }
 }
 
-/// What to do about them.
+/// The remedy for them.
 const char* remedy(hid_t stored) {
   switch (H5Tget_class(stored)) {
     case H5T_INTEGER:

@@ -52,7 +52,7 @@ class Silence {
   void* data_ = nullptr;
 };
 
-/// What HDF5 says of its last failed call: the function that failed first, and why.
+/// Returns the reason for the last failed call of HDF5: the function that failed first, and why.
 std::string reason();
 
 /// Throws E unless HDF5's call has succeeded: the parts, and HDF5's reason.
@@ -62,7 +62,7 @@ Status checked(Status status, const Parts&... parts) {
   return status;
 }
 
-/// The same for a call that returns an object.
+/// Checks a call that returns an object, and owns the object.
 template <class E, class... Parts>
 Handle owned(hid_t id, Handle::Close close, const Parts&... parts) {
   return {checked<E>(id, parts...), close};
@@ -76,7 +76,7 @@ Handle open_file(const std::string& path, H5F_close_degree_t degree = H5F_CLOSE_
 /// Whether an object of HDF5's has an attribute.
 bool has_attribute(hid_t object, const char* name);
 
-/// What a group holds, for a message: "it has A, B and 3 more", "it is empty".
+/// Returns the contents of a group, for a message: "it has A, B and 3 more", "it is empty".
 std::string contents_of(hid_t group);
 
 }  // namespace gridlops::h5

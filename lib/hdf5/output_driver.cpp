@@ -23,7 +23,7 @@ void give_number(Class& driver) {
 
 }  // namespace
 
-/// What HDF5 calls. Its handle of the file begins with its own data.
+/// The functions that HDF5 calls. Its handle of the file begins with its own data.
 struct OutputDriver::Calls {
   struct File {
     H5FD_t hdf5{};

@@ -72,7 +72,7 @@ Calibration place_for(const Json& machine) {
   return place;
 }
 
-/// What rank 0 knows.
+/// The facts that rank 0 has found.
 struct Found {
   Calibration calibration;  ///< the file
   Json machine, types = Json::object();

@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-/// What a calibration file holds for a machine.
+/// The contents of a calibration file for a machine.
 struct CalibrationFile {
   bool is_calibration = false;  ///< of any version, for any machine
   bool is_of_machine = false;   ///< its figures can be used here

@@ -66,7 +66,7 @@ std::uint64_t hash_in_file(const std::string& path, const MatrixHeader& header, 
   return hash.value();
 }
 
-/// What this rank saves of X: its block, or nothing if it is not the canonical owner.
+/// The part of X that this rank saves: its block, or nothing if it is not the canonical owner.
 template <Scalar T>
 SavedBlock saved_block(const ConstDistMatrix<T>& X) {
   if (!X.owned() || X.local().empty()) return {};

@@ -12,8 +12,9 @@
 
 namespace gridlops {
 
-// What this library asks of HDF5. lib/hdf5 implements it by the HDF5 library, and lib/no_hdf5 throws. Nothing
-// here communicates: HDF5 knows nothing of the other ranks, so that none can wait in it for one that failed.
+// The functions that this library needs from HDF5. lib/hdf5 implements it by the HDF5 library, and
+// lib/no_hdf5 throws. Nothing here communicates: HDF5 knows nothing of the other ranks, so that none can wait
+// in it for one that failed.
 
 /// A dataset, or a part of it, that one rank reads.
 /// Reasons: docs/decisions/0046-hdf5.md.

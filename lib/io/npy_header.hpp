@@ -17,7 +17,7 @@ inline constexpr Index npy_header_limit = 12 + 65536;
 /// Throws InputError, with `path`, if anything is wrong with it.
 ArrayHeader parse_npy_array_header(std::span<const char> start_of_file, Index file_size,
                                    const std::string& path);
-/// The same for one or two dimensions.
+/// Parses the header of a matrix, of one or two dimensions.
 MatrixHeader parse_npy_header(std::span<const char> start_of_file, Index file_size, const std::string& path);
 
 /// The header of a file, in version 1 of the format. Does not use header.data_offset.

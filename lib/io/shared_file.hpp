@@ -29,7 +29,7 @@ auto read_header_of(const std::string& path, Parse&& parse) {
   return parse(start, file.size(), path);
 }
 
-/// The same for a dataset. Throws InputError if it is no matrix.
+/// Returns the header of a dataset as a matrix. Throws InputError if it is no matrix.
 MatrixHeader matrix_header(const ArrayHeader& array, const std::string& name);
 
 /// The name of an output. Throws UsageError if no array can be written there.

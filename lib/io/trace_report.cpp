@@ -143,8 +143,8 @@ TraceSpread spread(const std::vector<TraceFigures>& ranks,
 
 namespace {
 
-/// What to add to this rank's clock to get rank 0's, from rank 0's fastest answer (Cristian: Probabilistic
-/// clock synchronization, Distributed Computing 3, 1989; collective).
+/// Returns the time to add to this rank's clock to get rank 0's, from rank 0's fastest answer (Cristian:
+/// Probabilistic clock synchronization, Distributed Computing 3, 1989; collective).
 std::int64_t clock_difference(Communicator& comm) {
   constexpr int questions = 10;
   std::array<Index, 1> theirs{};

@@ -44,11 +44,11 @@ std::jthread start_thread(Work&& work) {
 /// A thread for less takes longer to start than it saves.
 inline double operations_worth_a_thread = 1 << 17;
 
-/// How many threads pay for so many operations, or bytes to be read: all of them, fewer for little work, and
-/// 1 in a thread of in_threads().
+/// Returns the number of threads that pay for this many operations, or bytes to be read: all of them, fewer
+/// for little work, and 1 in a thread of in_threads().
 int threads_for(double operations);
 
-/// Calls work(part) for each part < parts in a thread of its own, as far as there are so many, and returns
+/// Calls work(part) for each part < parts, in a thread of its own as far as threads are left, and returns
 /// when all have returned. BLAS has one thread meanwhile. If some throw, rethrows one of their exceptions.
 void in_threads(int parts, const std::function<void(int)>& work);
 
@@ -72,7 +72,7 @@ void for_ranges(Index count, Index unit, int threads, Work&& work) {
   for_ranges_of((count + unit - 1) / unit, unit, count, threads, work);
 }
 
-/// The same, but no range is shorter than `unit`, unless there is only one.
+/// Cuts and calls as for_ranges(), but no range is shorter than `unit`, unless there is only one.
 template <class Work>
 void for_long_ranges(Index count, Index unit, int threads, Work&& work) {
   for_ranges_of(count == 0 ? 0 : std::max<Index>(1, count / unit), unit, count, threads, work);

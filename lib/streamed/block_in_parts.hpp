@@ -24,7 +24,7 @@ class BlockInParts final : public StoredBlock<T> {
   using typename SeriesBlock::BeginWait;
   using typename SeriesBlock::WritePart;
 
-  /// What is to be stored. Its elements are read once, some rows at a time, or columns.
+  /// The elements to store. They are read once, some rows at a time, or columns.
   class Source {
    public:
     virtual ~Source() = default;
@@ -96,7 +96,7 @@ class MemorySource final : public BlockInParts<T>::Source {
   MatrixView<const T> A_;
 };
 
-/// The bytes of products with so many columns of a block in this order, beside what is sent.
+/// The bytes of products with this many columns of a block in this order, beside messages.
 template <Scalar T>
 Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns) {
   const Index in_slots =

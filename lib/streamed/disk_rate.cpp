@@ -21,7 +21,7 @@ namespace gridlops {
 
 namespace {
 
-/// A ring for reading so many bytes as products read them with this memory.
+/// A ring for reading this many bytes as products read them with this memory.
 class Trial {
  public:
   static constexpr Index slots = PartPlan::least_slots;
@@ -95,7 +95,7 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
   std::vector<Index> begins;
   attempt(comm, [&] {
     trial.take_memory();
-    // What no disk compresses.
+    // Numbers that no disk compresses.
     for (Index k = 0; k < trial.slab(); k += Index{sizeof(double)}) {
       const double value = counter_random<double>(1, k, comm.rank());
       std::memcpy(trial.memory() + k, &value, sizeof value);

@@ -36,8 +36,8 @@ class MatrixInPlace final : public PartSource {
   TileFile file_;
 };
 
-/// How many bytes of these columns lie together in the file, on the average, if so many rows are read at a
-/// time.
+/// Returns the average length of the contiguous runs of these columns in the file, in bytes, if this many
+/// rows are read at a time.
 Index bytes_of_run(const MatrixBoxes& boxes, Range cols, Index rows_together, Index element_bytes);
 
 }  // namespace gridlops

@@ -53,7 +53,7 @@ struct PartPlan {
 
   Index count() const { return std::ssize(bytes); }
   bool is_resident(Index part) const { return stays[at(part)] != 0; }
-  /// What a part takes in a file.
+  /// The bytes of a part in a file.
   Index file_bytes(Index part) const {
     return (bytes[at(part)] + TileFile::block - 1) / TileFile::block * TileFile::block;
   }

@@ -23,7 +23,7 @@ class PartSource {
   virtual ~PartSource() = default;
   /// Where they are, for messages.
   virtual const std::string& place() const = 0;
-  /// What a part takes in memory.
+  /// The bytes of a part in memory.
   virtual Index bytes(Index part) const = 0;
   /// In how many pieces a part is read, at least one.
   virtual Index pieces(Index part) const = 0;

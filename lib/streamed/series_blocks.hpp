@@ -24,7 +24,7 @@ namespace gridlops {
 class SeriesBlock {
  public:
   using WritePart = std::function<void(Index part, Index begin, const std::byte* from, Index bytes)>;
-  /// Begins the wait for so many bytes to be written.
+  /// Begins the wait for this many bytes to be written.
   using BeginWait = std::function<DiskWait(Index bytes)>;
 
   SeriesBlock() = default;
@@ -103,7 +103,7 @@ class SeriesBlocks {
     }
   }
 
-  /// What start() with this memory keeps there. Throws UsageError.
+  /// Returns the parts that start() keeps in this memory. Throws UsageError.
   PartPlan plan(Index memory, Range blocks) const;
   /// See StreamedSeries.
   void start(Index memory, Range blocks);

@@ -41,7 +41,7 @@ struct Slabs {
                 rows_each = order.strip_rows(0).size * strips_each;
     const Index behind = (rows_behind + rows_each - 1) / std::max<Index>(rows_each, 1);
     together = std::min(behind + 1, count);
-    // What a piece reads may begin and end within a block of the file.
+    // The bytes of a piece may begin and end within a block of the file.
     const Index staging = in_place ? std::min(PartSource::piece_bytes, bytes_each) + 2 * block : 0;
     parts = PartPlan(std::vector<Index>(at(count), bytes_each), together + PartPlan::ahead, memory, staging);
   }

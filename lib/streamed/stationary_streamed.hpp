@@ -12,9 +12,9 @@ namespace gridlops {
 
 /// Throws UsageError if the memory of these options, or the grid, allows no matrix on disks.
 void require_disk_possible(const ProcessGrid& grid, const StreamOptions& options);
-/// The same where all ranks agree on the options.
+/// Checks these options, and lets all ranks agree on them.
 void check_options(Agreement& agreement, const ProcessGrid& grid, const StreamOptions& options);
-/// The same for a matrix in memory. Throws ShapeError, too. caller: a name, for messages.
+/// Checks a matrix in memory, too. Throws also ShapeError. caller: a name, for messages.
 template <Scalar T>
 void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatrix<T>& A,
                   const StreamOptions& options);

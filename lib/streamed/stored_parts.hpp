@@ -38,7 +38,7 @@ class StoredParts {
   /// on.
   void put_in(std::shared_ptr<TileFile> file, bool has_all = false, Index begin = 0);
   Index bytes_in_file(bool has_all) const;
-  /// The wait for so many bytes to be written, for its caller to have meanwhile.
+  /// Returns the wait for this many bytes to be written; its caller keeps it meanwhile.
   DiskWait writing(Index bytes) const { return file_ ? file_->writing(bytes) : DiskWait(""); }
   void write(Index part, Index begin, const std::byte* from, Index bytes);
   /// Brings the parts that stay in memory there, from a file that has all. Throws InputError.

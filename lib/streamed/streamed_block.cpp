@@ -48,8 +48,8 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Index rows, In
                  stays());
 }
 
-/// Takes the tiles that have stayed, if there are any that fit into this memory, and reads those that are to
-/// be there. cut: makes a block of slabs of so many strips.
+/// Takes the tiles that have stayed, if any fit into this memory, and reads those that are to be there. cut:
+/// makes a block of slabs of this many strips.
 template <Scalar T>
 template <class Cut>
 bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {

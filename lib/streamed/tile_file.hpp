@@ -17,12 +17,12 @@ class TileFile {
   static constexpr Index block = 4096;
 
   /// A file without a name in a directory, which is gone when the process ends, however it ends. Empty: the
-  /// directory is $TMPDIR, or else /var/tmp. Takes room for so many bytes on the disk. Throws OutputError on
-  /// this rank alone, also if the directory is in memory.
+  /// directory is $TMPDIR, or else /var/tmp. Takes room for this many bytes on the disk. Throws OutputError
+  /// on this rank alone, also if the directory is in memory.
   static TileFile nameless(const std::string& directory, Index bytes);
   /// A file that gets a name by keep_as(), beside this path. Throws OutputError on this rank alone.
   static TileFile for_good(const std::string& path, Index bytes);
-  /// The file of this name; nothing unless there is one of so many bytes.
+  /// The file of this name; nothing unless it has this many bytes.
   static std::optional<TileFile> of_name(const std::string& path, Index bytes);
   /// A file of the user's, which is only read. Throws InputError.
   static TileFile to_read(const std::string& path);
@@ -32,11 +32,11 @@ class TileFile {
   /// Takes room on the disk up to this many bytes, where there is room for fewer. Throws OutputError on this
   /// rank alone.
   void take_room(Index bytes);
-  /// The wait for so many bytes to be written, for its caller to have meanwhile.
+  /// Returns the wait for this many bytes to be written; its caller keeps it meanwhile.
   DiskWait writing(Index bytes) const;
   /// Throws OutputError on this rank alone.
   void write(const void* from, Index bytes, Index offset);
-  /// What has been written goes to the disk. Throws OutputError.
+  /// Flushes the written bytes to the disk. Throws OutputError.
   void finish();
   /// Gives the file of for_good() this name, in place of another file. It is finished.
   void keep_as(const std::string& path);

@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// What is known of the tiles in a file that was kept.
+/// Describes the tiles in a file that was kept.
 struct TileRecord {
   std::string of;         ///< what they are made of, and how: tiles of another text are others
   Index strips_each = 0;  ///< of a slab
@@ -24,7 +24,7 @@ struct TileRecord {
 
 /// The record of these tiles; nothing if there is none, or if it is damaged or of other tiles.
 std::optional<TileRecord> read_record(const std::string& path, const std::string& of);
-/// The file of a record that has been read; nothing unless there is one of so many bytes.
+/// The file of a record that has been read; nothing unless it has this many bytes.
 std::optional<TileFile> file_of_record(const std::string& path, const TileRecord& record, Index bytes);
 /// A file for new tiles. Only where the disk has no room for both does it remove those that are there. Throws
 /// OutputError on this rank alone.

@@ -60,7 +60,7 @@ class Job:
         return False
 
     def wait_for_rows(self, count=1):
-        """Waits until the table has so many rows more, so that the solver is at work."""
+        """Waits until the table has this many more rows, so that the solver is at work."""
         while count > 0 and (line := self.process.stdout.readline()):
             count -= line[:9].strip().isdigit()
 

@@ -18,7 +18,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-/// What all ranks do but one, what that one does, and the words for it.
+/// The call of all ranks but one, the call of that one, and the words for it.
 struct Case {
   std::string name, value, odd_value;
   std::function<void(Communicator&)> usual, odd;

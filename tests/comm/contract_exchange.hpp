@@ -3,7 +3,7 @@
 
 #include "comm/communicator_contract.hpp"
 
-// What every Communicator must do, part 1: operations that move data. Each function is collective over the
+// The contract of every Communicator, part 1: operations that move data. Each function is collective over the
 // subject. Ranks go on after a failed check, so that none is left waiting.
 
 namespace gridlops::testing {

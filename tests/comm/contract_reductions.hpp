@@ -6,7 +6,7 @@
 
 #include "comm/communicator_contract.hpp"
 
-// What every Communicator must do, part 2: reductions. Each function is collective over the subject.
+// The contract of every Communicator, part 2: reductions. Each function is collective over the subject.
 
 namespace gridlops::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ranks choose for their waits by numbers alone.
+// The waits that ranks choose by numbers alone.
 #include <algorithm>
 #include <cmath>
 #include <queue>

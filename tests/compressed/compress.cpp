@@ -25,7 +25,7 @@ double distance(Index rows, Index cols, const A& a, const B& b) {
 template <Scalar T>
 constexpr auto zeros = [](Index, Index) { return T(0); };
 
-/// What compress() promises of any matrix.
+/// The promises of compress() for any matrix.
 template <Scalar T>
 CompressionReport check(const GridPtr& grid, Index rows, Index cols, const Element<T>& element,
                         const CompressionOptions& options, int variant = 0) {

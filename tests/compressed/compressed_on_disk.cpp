@@ -44,7 +44,7 @@ MatrixHeader save(const std::string& directory) {
   return read_compressed_header(world(), directory);
 }
 
-/// What an operator makes of blocks within larger ones.
+/// The products of an operator with blocks within larger ones.
 template <Scalar T>
 std::vector<T> embedded_products(const LinearOperator<T>& A) {
   const GridPtr& grid = A.domain().grid;

@@ -26,7 +26,7 @@ bool contiguous(const Partition& partition) {
   return end == partition.total();
 }
 
-/// All ways to cut `total` into so many parts.
+/// All ways to cut `total` into this many parts.
 std::vector<Partition> all_partitions(Index total, int parts) {
   if (parts == 1) return {Partition::with_sizes({total})};
   std::vector<Partition> found;

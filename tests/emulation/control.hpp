@@ -35,7 +35,7 @@ void fail_call(const std::string& function, long n);
 /// Delays the next kernel of this name by this time.
 void slow_kernel(const std::string& name, double seconds);
 
-/// What the emulation checks. GRIDLOPS_EMULATION_OFF names detectors to turn off, separated by commas: with
+/// The checks of the emulation. GRIDLOPS_EMULATION_OFF names detectors to turn off, separated by commas: with
 /// it tests show that a fault is found by its detector.
 enum class Detector {
   races,

@@ -52,7 +52,7 @@ void multiply_often(Communicator& world, int absent, int late) {
   }
 }
 
-/// The same X on all ranks becomes that of the first, by a broadcast of this program's own.
+/// X on all ranks becomes that of the first, by a broadcast of this program's own.
 class OwnBroadcast final : public LinearOperator<double> {
  public:
   OwnBroadcast(const Space& space, int throws) : LinearOperator<double>(space, space), throws_(throws) {}

@@ -11,7 +11,7 @@
 
 namespace emulation {
 
-/// What has happened before some point: of each stream, how many of its operations (a vector clock).
+/// The operations before some point: of each stream, how many of its operations (a vector clock).
 class Moment {
  public:
   void advance(int stream, long tick) {

@@ -414,8 +414,9 @@ def lossy(jobs):
     jobs.require("waited in vain" not in run.errors and not run.error_lines, "lost frames are an error:", run.errors)
 
 
-# Of these cases so many times the usual number of jobs run at once. Ranks that are stopped leave the processors to others; those
-# that wait for lost frames poll and yield, and with 8 of them on two cores Linux 6.18 let no other process run for a minute.
+# Of these cases this many times the usual number of jobs run at once. Ranks that are stopped leave the
+# processors to others; those that wait for lost frames poll and yield, and with 8 of them on two cores Linux
+# 6.18 let no other process run for a minute.
 TIMES_AT_ONCE = {"stopped": 2, "lossy": 0.25}
 
 # Row of the matrix, what happens, how it is injected, what must happen, the case, whether it is quick.

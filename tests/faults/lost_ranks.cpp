@@ -37,7 +37,7 @@ void work(std::chrono::seconds time) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-/// What is to happen on this rank.
+/// The fault of this rank.
 class Fault {
  public:
   explicit Fault(int rank) : rank_(rank) {}

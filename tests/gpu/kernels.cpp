@@ -52,8 +52,8 @@ struct Block {
   Index bytes() const { return memory.size() * static_cast<Index>(sizeof(T)); }
 };
 
-/// What one kernel may be given: three blocks of one shape, one scalar per row and per column, and room on
-/// the host for two sums of each column.
+/// The operands of one kernel: three blocks of one shape, one scalar per row and per column, and room on the
+/// host for two sums of each column.
 template <Scalar T>
 struct Operands {
   std::shared_ptr<Backend> backend;

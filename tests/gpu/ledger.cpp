@@ -280,7 +280,7 @@ TEST_CASE(
     "Migration launches for four columns what it launches for one, and gives each what it gives it alone") {
   const GridPtr grid = grid_of({1, 1});
   if (!grid->is_member()) return;
-  // 5000 traces are two batches, of which the first has four shares of the image: so many threads that four
+  // 5000 traces are two batches, of which the first has four shares of the image: enough threads that four
   // columns make a group.
   constexpr Index points = 7, sources = 5000, samples = 6;
   const auto table = [](std::uint64_t seed, Index ends) {

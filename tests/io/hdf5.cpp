@@ -477,7 +477,7 @@ TEST_CASE("A file keeps what it has, and a dataset is replaced", "[hdf5]") {
     }
     world().barrier();
   }
-  // The same size takes the same place: a file does not grow by being written to.
+  // A dataset of the same size takes the same place: a file does not grow by being written to.
   const auto size = InputFile(file).size();
   world().barrier();
   for (int k = 0; k < 3; ++k) write_matrix(file + ":/results/X", some_matrix(grid, 5));

@@ -24,8 +24,8 @@ TEMPLATE_TEST_CASE("Correlations are exact on integers for every instruction set
             std::vector<R> weights(at(width)), x(at(n + width * step)),
                 y(at(n), beta == 0 ? quiet_nan<R>() : R(3));
             for (Index k = 0; k < width; ++k) weights[at(k)] = small_integer<R>(1, k, 0);
-            // What the first and last weights are zero for must not be read, and what others are for not
-            // count.
+            // Elements before and behind the weights that are not zero must not be read, others with a weight
+            // of zero must not count.
             if (width > 2) weights[0] = weights[at(width / 2)] = weights[at(width - 1)] = 0;
             for (Index i = 0; i < n + width * step; ++i) x[at(i)] = small_integer<R>(2, i, 0);
             if (width > 2 && n == 1) x[0] = x[at(width / 2 * step)] = quiet_nan<R>();

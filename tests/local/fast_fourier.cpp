@@ -101,10 +101,10 @@ std::set<Index> some_places(Index n) {
   return places;
 }
 
-/// What rounding may change in an element. Each of log₂ 2n stages adds numbers whose squares sum to ‖x‖² in
-/// an element, and rounds a sum, a product and a root of unity (KISS FFT's are computed in the same
-/// precision): a few ε ‖x‖. A convolution has two transforms of up to three times the length, which
-/// explains 10.
+/// The change that rounding may cause in an element. Each of log₂ 2n stages adds numbers whose squares sum to
+/// ‖x‖² in an element, and rounds a sum, a product and a root of unity (KISS FFT's are computed in the same
+/// precision): a few ε ‖x‖. A convolution has two transforms of up to three times the length, which explains
+/// 10.
 template <class R>
 double rounding(Index n, double norm) {
   return 10 * epsilon<R> * std::log2(2.0 * static_cast<double>(n)) * norm;

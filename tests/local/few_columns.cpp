@@ -61,7 +61,7 @@ TEMPLATE_LIST_TEST_CASE("products with few columns of integers are exact", "[few
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("products with few columns round like sums of so many terms", "[few_columns]",
+TEMPLATE_LIST_TEST_CASE("products with few columns round like sums of as many terms", "[few_columns]",
                         Scalars) {
   using T = TestType;
   const Index rows = 1100, cols = 90, columns = 5;

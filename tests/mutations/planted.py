@@ -11,7 +11,7 @@ A fault is a table [[fault]]:
     wrong     what the fault says instead; empty: the statement is left out, or the object of `const TYPE NAME;`
     test      the test that must fail, as Meson calls it
     cases     only these of its cases, in Catch2's words; for a test in Python the names of its functions [all]
-    hangs     after so many seconds the fault counts as found: the right program is done long before
+    hangs     after this many seconds the fault counts as found: the right program is done long before
 
 The variable PLANTED_FAULT names the switch that is on."""
 import re

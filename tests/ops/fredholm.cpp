@@ -276,7 +276,7 @@ TEST_CASE("Products with a convolution take five spectra of scratch memory, what
     const auto& memory = dynamic_cast<const MeteredBackend&>(*grid->backend());
     constexpr Index nt = 64, nx = 24, ny = 24, columns = 5;
     const OperatorPtr<C> G = spectrum(grid, nt, nx, ny, nt / 2 + 1);
-    // What an operator takes for both directions, beside its operands.
+    // The memory of an operator for both directions, beside its operands.
     const auto memory_of = [&](const OperatorPtr<double>& A) {
       DistMatrix<double> X(grid, A->domain().layout(columns)), Y(grid, A->range().layout(columns));
       X.fill(random_elements<double>(1));

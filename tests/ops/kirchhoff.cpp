@@ -69,7 +69,7 @@ Problem exact_problem(Problem problem = {}) {
   return problem;
 }
 
-/// The same with this many terms of weights, which are integers.
+/// That problem with this many terms of weights, which are integers.
 Problem weighted_problem(std::uint64_t terms, Problem problem = {}) {
   problem = exact_problem(std::move(problem));
   for (std::uint64_t q = 0; q < terms; ++q)
@@ -78,8 +78,8 @@ Problem weighted_problem(std::uint64_t terms, Problem problem = {}) {
   return problem;
 }
 
-/// The same with arrivals that are spread over triangles of half bases up to `widest`. Delays are quarters of
-/// a sample, so that some lie in the middle between two of these.
+/// That problem with arrivals that are spread over triangles of half bases up to `widest`. Delays are
+/// quarters of a sample, so that some lie in the middle between two of these.
 Problem spread_problem(Index widest, Problem problem) {
   problem.options.spread = {
       tables_of(problem, 20,

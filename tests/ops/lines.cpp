@@ -284,7 +284,7 @@ Positions filter_with_gaps(Index length) {
   return filter;
 }
 
-/// The same filter at every place, and one that changes along the line.
+/// A filter that is the same at every place, and one that changes along the line.
 std::array<Band, 2> filters_of(Index n, Index length) {
   const Positions filter = filter_with_gaps(length);
   Positions other = filter;

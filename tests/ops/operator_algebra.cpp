@@ -17,7 +17,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-/// What an operator is expected to be. blocks[k][l] maps the l-th member of its domain to the k-th of its
+/// The expected blocks of an operator. blocks[k][l] maps the l-th member of its domain to the k-th of its
 /// range. An operator that is no stack is one block.
 template <Scalar T>
 struct Blocks {
@@ -483,7 +483,7 @@ TEST_CASE("A result that overlaps the operand is refused", "[operator_algebra]")
     const Space space{grid, Cut::balanced(Axis::all, 5, *grid), Axis::uncut};
     const Layout layout = space.layout(2);
     const Index rows = DistMatrix<double>(grid, layout).local().rows;
-    // Two matrices of two columns in one block: the second begins so many columns and rows further.
+    // Two matrices of two columns in one block: the second begins this many columns and rows further.
     const Index stride = 2 * rows + 2;
     const Buffer<double> memory(grid->backend(), 4 * stride);
     const auto refused = [&](Index column, Index row) {

@@ -46,7 +46,7 @@ std::vector<GridPtr> metered_grids() {
   return all_grids([] { return std::make_shared<MeteredBackend>(make_backend()); });
 }
 
-/// What one rank did in an application that was not the first.
+/// The traffic of one rank in an application that was not the first.
 struct Observation {
   Index sent = 0, received = 0, calls = 0, broadcasts = 0;
   Index scratch = 0;  // bytes that the operator keeps afterwards

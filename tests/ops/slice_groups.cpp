@@ -170,7 +170,7 @@ void check_products(const Slices& slices) {
   }
 }
 
-/// What this rank should send and receive in a product, in elements.
+/// The elements that this rank should send and receive in a product.
 struct Moved {
   Index sent = 0, received = 0;
 };

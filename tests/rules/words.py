@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """No file has marks of unfinished work, paths of one machine, or untidy ends; every source has its licence; no text of
-the library names an option of a program, of which those who link it know nothing."""
+the library names an option of a program, of which those who link it know nothing; no text counts things without a number,
+by words that docs/contributing.md forbids."""
 import re
 
 import rule
@@ -10,6 +11,8 @@ import rule
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 MACHINE_PATH = re.compile(r"(?<![\w.}*~-])/(?:home|root|Users|work)/\w")
 OPTION = re.compile(r'"[^"\n]*(?<![\w-])--(?!mca\b)[a-z][^"\n]*"')  # mpirun's --mca may be advised
+VAGUE = re.compile(r"\bso" + r"(?:\s|\n\s*(?://+|#|\*)\s*)+" + r"many\b", re.IGNORECASE)
+HAS_VAGUE = "docs/contributing.md"  # as examples
 LICENCE = "SPDX-License-Identifier: BSD-3-Clause"
 
 
@@ -35,6 +38,9 @@ def check(root):
             continue
         text = rule.read(root, path)
         failures += check_lines(path, text)
+        if path.as_posix() != HAS_VAGUE:
+            failures += [f'{path}:{text.count(chr(10), 0, found.start()) + 1}: "so" many; say how many, or "this many"'
+                         for found in VAGUE.finditer(text)]
         if path.is_relative_to("lib") and rule.is_cpp(path):
             failures += [f"{path}: names an option of a program: {found[0]}" for found in OPTION.finditer(text)]
         if text and not text.endswith("\n"):
@@ -57,6 +63,8 @@ PLANTS = [
     ("an option of a program", {"lib/a.cpp": f'// {LICENCE}\nauto a = "try --device cpu";\n'}, "lib/a.cpp: names an option"),
     ("unfinished work", {"docs/a.md": "a TO" + "DO\n"}, "docs/a.md:1: a mark"),
     ("the path of one machine", {"meson.build": "x\ny = '/ho" + "me/me/x'\n"}, "meson.build:2: the path"),
+    ("a number that is none", {"docs/a.md": "takes so " + "many bytes\n"}, 'docs/a.md:1: "so" many'),
+    ("the same over two lines of a comment", {"scripts/a.py": f"# {LICENCE}\n# takes so\n# " + "many bytes\n"}, "scripts/a.py:2:"),
     ("trailing white space", {"README.md": "text \n"}, "white space"),
     ("an open last line", {"README.md": "text"}, "has no end"),
     ("a carriage return", {"README.md": "text\r\nmore\n"}, "carriage return"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the model says of iterations and of grids; and that a grid can be asked that has no ranks.
+// The predictions of the model for iterations and grids; and that a grid can be asked that has no ranks.
 #include <array>
 #include <cmath>
 

@@ -182,7 +182,7 @@ TEMPLATE_LIST_TEST_CASE("A matrix is read in its file, where that has rows", "[s
       CHECK(products(*streamed, X, Y) == expected);
       CHECK(dot_test(*streamed).passed);
     }
-    // What is otherwise in its file is refused on all ranks.
+    // A file with other contents is refused on all ranks.
     const auto refusal = [&](const std::string& name, const std::string& tiles = "") {
       const MatrixHeader of = read_matrix_header(grid->comm(), name);
       return message_of<UsageError>(

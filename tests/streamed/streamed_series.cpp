@@ -124,7 +124,7 @@ TEMPLATE_LIST_TEST_CASE("Matrices of a series have the products of those in memo
       CHECK(contains(message_of<Error>([&] { static_cast<void>(filled.has_products_of(2)); }), "start()"));
       if (is_last_rank(*grid)) flip_byte(folder.file(""), 200000);
       grid->comm().barrier();
-      // What is to be in memory is read by start(), on this rank alone.
+      // start() reads the parts that stay in memory, on this rank alone.
       CHECK(contains(message_of<Error>([&] {
                        attempt(grid->comm(), [&] { series.start(few, {2, 1}); });
                        static_cast<void>(filled.has_products_of(2));

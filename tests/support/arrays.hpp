@@ -84,7 +84,8 @@ ElementOf<T> along(const Space& range, const Space& domain, int dim, const Matri
   };
 }
 
-/// The same function, but it computes each element once, because a formula may take longer than the operator.
+/// Returns this function, but computes each element once, because a formula may take longer than the
+/// operator.
 template <Scalar T>
 ElementOf<T> remembering(const LinearOperator<T>& op, const ElementOf<T>& element) {
   const Index cols = op.cols();

@@ -229,7 +229,7 @@ double relative_difference(const std::vector<T>& x, const std::vector<T>& y) {
   return norm == 0 ? 0 : norm / norm_of(y);
 }
 
-/// The same for a reference in extended precision; ‖x‖ where the reference is zero.
+/// The error against a reference in extended precision; ‖x‖ where the reference is zero.
 template <Scalar T>
 double relative_difference(const std::vector<T>& x, const std::vector<Extended<T>>& y) {
   long double difference = 0, norm = 0;
@@ -240,7 +240,7 @@ double relative_difference(const std::vector<T>& x, const std::vector<Extended<T
   return static_cast<double>(std::sqrt(norm == 0 ? difference : difference / norm));
 }
 
-/// What an operator makes of these models and data: A X, Aᴴ Y, and the three of a normal product.
+/// The products of an operator with these models and data: A X, Aᴴ Y, and the three of a normal product.
 template <Scalar T>
 std::vector<T> products(const LinearOperator<T>& op, const Whole<T>& X, const Whole<T>& Y) {
   const GridPtr& grid = op.domain().grid;

@@ -55,7 +55,7 @@ def gradient(space: Space, *, sampling: Sequence[float] | None = None, kind: str
 
 
 def _of_lines(space: Space, dim: int, filters: npt.NDArray[np.float64], own: int) -> npt.NDArray[np.float64]:
-    """The filters of all lines, from an array with the dimensions of the space but ``dim``, and so many of the filters' own."""
+    """The filters of all lines, from an array with the dimensions of the space but ``dim``, and ``own`` ones of the filters."""
     lines = tuple(size for k, size in enumerate(space.sizes) if k != dim)
     shape = filters.shape[filters.ndim - own:]
     try:

@@ -35,6 +35,6 @@ def solve_refined(A: Operator, approximation: Operator, B: Columns, x0: Columns 
 
 
 def difference_norm(A: Operator, approximation: Operator, *, steps: int = 20) -> float:
-    """A lower bound of ‖A − Ã‖₂, a few per cent too small at most, by so many steps of Golub–Kahan. Collective."""
+    """A lower bound of ‖A − Ã‖₂, a few per cent too small at most, by this many steps of Golub–Kahan. Collective."""
     same_type(A, approximation)
     return float(functions_for(A.dtype).difference_norm(A.native, approximation.native, steps))

@@ -26,8 +26,8 @@ enum class CommOperation {
 };
 inline constexpr std::size_t comm_operation_count = 13;
 
-/// What one rank has sent and received. Payload is counted by these rules, whatever a library moves
-/// internally, for s ranks and an operand of N bytes in total:
+/// Counts the payload that one rank has sent and received. It is counted by these rules, whatever a library
+/// moves internally, for s ranks and an operand of N bytes in total:
 ///   broadcast       a non-root receives N, the root sends N·(s−1)
 ///   reduce          the root receives N·(s−1), a non-root sends N
 ///   gather, scatter the root receives (sends) all parts but its own, the others send (receive) theirs

@@ -79,7 +79,7 @@ struct BasicElements {
 /// element type is known at run time only. Converts from spans and other contiguous ranges.
 using Elements = detail::BasicElements<void*>;
 
-/// The same for arrays that are only read.
+/// Elements that are only read.
 struct ConstElements : detail::BasicElements<const void*> {
   using BasicElements::BasicElements;
   ConstElements(const Elements& other)

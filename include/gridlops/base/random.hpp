@@ -25,7 +25,8 @@ constexpr double counter_uniform(std::uint64_t seed, Index i, Index j) {
   return (static_cast<double>(z >> 11) + 0.5) * 0x1p-52 - 1.0;
 }
 
-/// The same for any element type: real and imaginary parts are independent, both uniform in (−1, 1).
+/// Returns a random number of any element type: real and imaginary parts are independent, both uniform in
+/// (−1, 1).
 template <Scalar T>
 constexpr T counter_random(std::uint64_t seed, Index i, Index j) {
   if constexpr (is_complex<T>) {

@@ -24,8 +24,8 @@ struct TraceOptions {
   Index events = Index{1} << 17;
 };
 
-/// What a rank counts while a trace is recorded. Bytes are counted as in Traffic, on all communicators. If an
-/// operation of a communicator uses other communicators, its bytes count once.
+/// The counts of a rank while a trace is recorded. Bytes are counted as in Traffic, on all communicators. If
+/// an operation of a communicator uses other communicators, its bytes count once.
 struct TraceCounts {
   Index bytes_sent = 0, bytes_received = 0, bytes_read_from_peers = 0;
   Index messages = 0;  ///< communicator operations, as Traffic::calls counts them

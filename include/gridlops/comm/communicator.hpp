@@ -115,7 +115,7 @@ class GRIDLOPS_EXPORT Communicator {
   virtual PeerAccess peer_access() const { return PeerAccess::none; }
   bool can_read_peers() const { return peer_access() != PeerAccess::none; }
 
-  /// What this rank has sent and received through this communicator and all that descend from it by split().
+  /// Returns the traffic of this rank through this communicator and all that descend from it by split().
   const Traffic& traffic() const { return *traffic_; }
 
   /// Makes one new communicator for each colour (≥ 0), of the ranks that pass it, ordered by key (which may

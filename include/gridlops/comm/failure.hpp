@@ -54,7 +54,7 @@ class GRIDLOPS_EXPORT Agreement {
 GRIDLOPS_EXPORT void agree(Communicator& comm, const char* operation,
                            const std::function<void(Agreement&)>& local_part);
 
-/// The same over a grid, for operations that a user of the library begins. GRIDLOPS_CHECK decides whether the
+/// Agrees over a grid, for operations that a user of the library begins. GRIDLOPS_CHECK decides whether the
 /// ranks compare: `off` never; `entry` unless this is a step of something that they have agreed on; `all`
 /// always. Where they do not compare, and on idle ranks, local_part runs alone.
 GRIDLOPS_EXPORT void agree(const std::shared_ptr<const ProcessGrid>& grid, const char* operation,
@@ -67,7 +67,7 @@ GRIDLOPS_EXPORT void agree(const std::shared_ptr<const ProcessGrid>& grid, const
 /// apply() does.
 GRIDLOPS_EXPORT void attempt(Communicator& comm, const std::function<void()>& action);
 
-/// The same; returns what action returns.
+/// Attempts an action that returns a value, and returns this value.
 template <std::invocable Action>
 requires(!std::is_void_v<std::invoke_result_t<Action&>>) auto attempt(Communicator& comm, Action&& action) {
   std::optional<std::remove_cvref_t<std::invoke_result_t<Action&>>> result;

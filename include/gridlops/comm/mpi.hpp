@@ -54,7 +54,7 @@ GRIDLOPS_EXPORT std::unique_ptr<Communicator> make_host_communicator(Communicato
 GRIDLOPS_EXPORT MPI_Datatype mpi_type(ElementType type);
 GRIDLOPS_EXPORT MPI_Op mpi_op(ReduceOp op);
 
-/// What a session does when its ranks wait for each other in vain.
+/// The action of a session when its ranks wait for each other in vain.
 enum class WhenStuck {
   end_job,     ///< ends all processes of MPI_COMM_WORLD, with status 75
   throw_error  ///< each waiting rank throws CommunicationError, with status 75; the session is then unusable

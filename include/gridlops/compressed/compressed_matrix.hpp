@@ -25,7 +25,7 @@ struct CompressionOptions {
   std::string directory{};
 };
 
-/// What a compressed matrix takes, and how far it is from the matrix that it was made of.
+/// The size of a compressed matrix, and its distance from the matrix that it was made of.
 struct CompressionReport {
   double norm = 0;        ///< ‖A‖_F
   double error = 0;       ///< ‖A − Ã‖_F / ‖A‖_F, of the numbers as they are stored; 0 if A = 0
@@ -43,9 +43,10 @@ struct CompressionReport {
 template <Scalar T>
 class GRIDLOPS_EXPORT CompressedMatrix : public LinearOperator<T> {
  public:
-  /// The same on all ranks; empty on idle ranks.
+  /// Returns the same report on all ranks, and an empty one on idle ranks.
   virtual const CompressionReport& report() const = 0;
-  /// What this rank has read of its file, in bytes, and how long products have waited for it; 0 in memory.
+  /// Return the bytes that this rank has read from its file, and how long products have waited for them; 0 in
+  /// memory.
   virtual Index bytes_read() const = 0;
   virtual double seconds_waited() const = 0;
 
@@ -70,23 +71,26 @@ template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options = {});
 
-/// The same, and writes Ã to the disk of a series. It works as those do that StreamedSeries::add() returns.
-/// Throws also OutputError on all ranks, and UsageError if the grid is on GPUs or the series column-stable.
+/// Compresses A as above, and writes Ã to the disk of a series, which activates it as it does the matrices of
+/// StreamedSeries::add(). Throws also OutputError on all ranks, and UsageError if the grid is on GPUs or the
+/// series column-stable.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A,
                                                 const CompressionOptions& options, StreamedSeries<T>& series);
 
-/// The same for the matrix in a file, whose header is `header`, on a grid. No rank ever holds its block: it
-/// reads a row of tiles at a time, or a column if the file is in Fortran order, twice. At the end it has its
-/// factors twice. An element that is not finite is an InputError, which names the file and the place.
+/// Compresses the matrix in a file, whose header is `header`, on a grid, as above. No rank ever holds its
+/// block: it reads a row of tiles at a time, or a column if the file is in Fortran order, twice. At the end
+/// it has its factors twice. An element that is not finite is an InputError, which names the file and the
+/// place.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressedMatrixPtr<T> compress(const std::shared_ptr<const ProcessGrid>& grid,
                                                 const std::string& name, const MatrixHeader& header,
                                                 const CompressionOptions& options = {});
 
-/// The same, but only saves Ã, in options.directory (collective over the grid). Returns the report, whose
-/// bytes are those of the factors; an empty one on idle ranks. A rank takes memory for its factors, two rows
-/// of tiles or columns of them, a few tiles, and the table of all tiles. T: the type of Ã.
+/// Compresses the matrix in a file as above, but only saves Ã, in options.directory (collective over the
+/// grid). Returns the report, whose bytes are those of the factors; an empty one on idle ranks. A rank takes
+/// memory for its factors, two rows of tiles or columns of them, a few tiles, and the table of all tiles. T:
+/// the type of Ã.
 template <Scalar T>
 GRIDLOPS_EXPORT CompressionReport save_compressed(const std::shared_ptr<const ProcessGrid>& grid,
                                                   const std::string& name, const MatrixHeader& header,
@@ -110,8 +114,8 @@ GRIDLOPS_EXPORT CompressedMatrixPtr<T> read_compressed(const std::shared_ptr<con
                                                        const MatrixHeader& header,
                                                        const std::optional<StreamOptions>& on_disk = {});
 
-/// What is known of a saved compressed matrix before its factors are read. Takes memory for the orders of its
-/// rows and columns, and 7 numbers a tile.
+/// A saved compressed matrix whose factors are not read. Takes memory for the orders of its rows and columns,
+/// and 7 numbers a tile.
 class GRIDLOPS_EXPORT SavedCompressed {
  public:
   /// Reads the tables in a directory (collective over comm). Throws InputError on all ranks if there are
@@ -124,11 +128,11 @@ class GRIDLOPS_EXPORT SavedCompressed {
   const MatrixHeader& header() const;
   /// Its bytes are those of the factors, which no grid changes.
   const CompressionReport& report() const;
-  /// What read_compressed() takes on the rank at (row, col) of a grid of this shape, with the scratch memory
-  /// of products with this many columns; without that of messages. Not collective.
+  /// Returns the bytes that read_compressed() takes on the rank at (row, col) of a grid of this shape, with
+  /// the scratch memory of products with this many columns; without that of messages. Not collective.
   Index bytes_of_rank(GridShape grid, int row, int col, Index columns) const;
-  /// The same with StreamOptions of this memory. The workspace includes what brings rows and vectors into
-  /// their order.
+  /// Returns the bytes that read_compressed() takes there with StreamOptions of this memory. The workspace
+  /// includes what brings rows and vectors into their order.
   StreamedSizes sizes_on_disk(GridShape grid, int row, int col, Index columns, Index memory) const;
 
  private:

@@ -199,7 +199,8 @@ class GRIDLOPS_EXPORT ColumnSums {
     std::vector<double> none;
     return with(none, terms...);
   }
-  /// The same, and replaces each of these numbers by its sum over the ranks. Every rank passes equally many.
+  /// Returns the sums, and replaces each of these numbers by its sum over the ranks. Every rank passes
+  /// equally many.
   template <class... Terms>
   std::array<ColumnScalars, sizeof...(Terms)> with(std::vector<double>& numbers, const Terms&... terms) {
     std::array<ColumnScalars, sizeof...(Terms)> sums;
@@ -208,7 +209,7 @@ class GRIDLOPS_EXPORT ColumnSums {
     return sums;
   }
 
-  /// The same for any number of terms.
+  /// Takes any number of terms.
   void reduce(std::span<const ColumnSum<T>> terms, std::span<ColumnScalars> sums,
               std::vector<double>& numbers);
 

@@ -69,7 +69,7 @@ class GRIDLOPS_EXPORT ConstDistMatrix {
   ConstDistMatrix(std::shared_ptr<const ProcessGrid> grid, Layout layout);
   void attach(MatrixView<const T> local) { local_ = local; }
 
-  /// What column_slice() needs: the layout, and the columns of this rank's block.
+  /// The arguments of column_slice(): the layout, and the columns of this rank's block.
   struct ColumnSlice {
     Layout layout;
     Range local_columns;

@@ -28,10 +28,10 @@ struct ArrayPlace {
   std::string file;
   std::string dataset;  ///< its path in an HDF5 file, which begins with a slash; empty for a NumPy file
 };
-/// What a name says. Opens no file, and needs no HDF5. Throws UsageError.
+/// Splits a name into its parts. Opens no file, and needs no HDF5. Throws UsageError.
 GRIDLOPS_EXPORT ArrayPlace place_of_array(const std::string& name);
 
-/// What a file of a matrix holds, and how it lies there. A one-dimensional array is a matrix of one column.
+/// The type, shape and order of a matrix in a file. A one-dimensional array is a matrix of one column.
 struct MatrixHeader {
   ScalarType type = ScalarType::f64;
   Index rows = 0;
@@ -60,9 +60,9 @@ constexpr bool fits_file(Index rows, Index cols, ScalarType type) {
 /// A dataset may be contiguous or in chunks, which may be compressed by any filter that HDF5 finds. Its
 /// elements are real or complex numbers in any byte order, complex ones in pairs (r, i), (real, imag) or
 /// (re, im). `type` is the smallest type that holds all their values: f32 for halves and integers of 16 bits,
-/// f64 for integers of 32 bits. What f64 cannot hold, such as integers of 64 bits, is refused. A dataset that
-/// MATLAB wrote, which has an attribute MATLAB_class, has its dimensions in MATLAB's order. That is the
-/// reverse of HDF5's, and fortran_order.
+/// f64 for integers of 32 bits. Types that f64 cannot hold, such as integers of 64 bits, are refused. A
+/// dataset that MATLAB wrote, which has an attribute MATLAB_class, has its dimensions in MATLAB's order. That
+/// is the reverse of HDF5's, and fortran_order.
 GRIDLOPS_EXPORT MatrixHeader read_matrix_header(Communicator& comm, const std::string& name);
 
 /// The smallest type that holds all numbers of both: f64 for f32 and f64, c128 for f64 and c64, as in NumPy.
@@ -93,7 +93,7 @@ GRIDLOPS_EXPORT void write_matrix(const std::string& name, const ConstDistMatrix
 // stored as an array. One column has the dims of that array. Any other number of columns becomes one more
 // dimension, the last.
 
-/// What a file of an array holds, and how it lies there.
+/// The type, shape and order of an array in a file.
 struct ArrayHeader {
   ScalarType type = ScalarType::f64;
   std::vector<Index> sizes;    ///< one to five
@@ -112,8 +112,8 @@ GRIDLOPS_EXPORT ArrayHeader read_array_header(Communicator& comm, const std::str
 template <Scalar T>
 GRIDLOPS_EXPORT void read_array(const std::string& name, const ArrayHeader& header, const Dims& dims,
                                 DistMatrix<T>& X);
-/// The same for a part of the array: a range of each of its dimensions. `dims`, and X if it has not one
-/// column, have the sizes of the part. Throws ShapeError if the array has no such part.
+/// Reads a part of the array: a range of each of its dimensions. `dims`, and X if it has not one column, have
+/// the sizes of the part. Throws ShapeError if the array has no such part.
 template <Scalar T>
 GRIDLOPS_EXPORT void read_array(const std::string& name, const ArrayHeader& header, const Box& part,
                                 const Dims& dims, DistMatrix<T>& X);

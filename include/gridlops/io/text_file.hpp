@@ -26,7 +26,7 @@ GRIDLOPS_EXPORT std::string written_file(const std::string& path);
 /// beside it. Called by one rank alone.
 GRIDLOPS_EXPORT void check_output_file(const std::string& path);
 
-/// The same for write_text_file(), which can also write to other targets than regular files.
+/// Makes the same check for write_text_file(), which can also write to other targets than regular files.
 GRIDLOPS_EXPORT void check_text_file(const std::string& path);
 
 }  // namespace gridlops

@@ -11,7 +11,7 @@
 
 namespace gridlops {
 
-/// What one rank did in one region, in all calls together.
+/// The figures of one rank in one region, over all calls.
 struct TraceFigures {
   Index calls = 0;  ///< 0 if the rank never entered it
   double seconds = 0;

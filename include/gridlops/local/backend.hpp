@@ -233,8 +233,8 @@ const Kernels<T>& Backend::kernels() const {
 /// A backend of host memory and the CBLAS to which this library is linked.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_host_backend();
 
-/// The same, but other ranks on the machine can read its memory in place, as the transport "shared" does.
-/// Blocks smaller than a page are not shared. Throws UsageError on systems other than Linux.
+/// A backend of host memory that other ranks on the machine can read in place, as the transport "shared"
+/// does. Blocks smaller than a page are not shared. Throws UsageError on systems other than Linux.
 GRIDLOPS_EXPORT std::shared_ptr<Backend> make_shared_host_backend();
 
 /// A backend of GPU number `device` of this machine. Any thread may use it, one at a time; the backend makes

@@ -26,7 +26,7 @@ struct LineBands {
   Index lower = 0, upper = 0;  ///< the most that any band has, the same on all ranks
   std::function<Band(Index line)> of;
 };
-/// The same where each line has a matrix of its own, such as a wavelet for each trace, or a filter for each
+/// Bands where each line has a matrix of its own, such as a wavelet for each trace, or a filter for each
 /// trace and sample. Each rank calls the function for its own lines only, perhaps twice for one; what it
 /// throws is thrown on this rank only, as is a ShapeError for a band of another size or a larger width. Rows
 /// that are alike in all lines of a rank share their weights in each line: with a convolution() the operator

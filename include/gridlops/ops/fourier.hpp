@@ -65,8 +65,8 @@ template <std::floating_point R>
 GRIDLOPS_EXPORT OperatorPtr<std::complex<R>> fourier(const Space& space, std::vector<FourierAxis> axes,
                                                      FourierNorm norm = FourierNorm::ortho);
 
-/// The same for real arrays, as pairs of numbers: a real transform along the last of these dimensions, of
-/// which the range has the frequencies 0 … n/2, and complex ones along the others. Frequencies of the last
+/// Transforms real arrays to pairs of numbers: a real transform along the last of these dimensions, of which
+/// the range has the frequencies 0 … n/2, and complex ones along the others. Frequencies of the last
 /// dimension that stand for two have the additional factor √2, so that with FourierNorm::ortho norms are
 /// preserved. The frequency_zero of the last dimension must be 0. The space has at most four dimensions.
 template <std::floating_point R>

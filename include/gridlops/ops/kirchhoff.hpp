@@ -64,7 +64,7 @@ struct Recording {
   std::vector<double> wavelet;  ///< emitted by the sources
   Index centre = 0;             ///< the sample of the wavelet that leaves at time 0
   /// Traces are numbered in the C order of the dims of the data before the samples. Empty: these are sources
-  /// × receivers. The same on all ranks.
+  /// × receivers. All ranks pass the same function.
   std::function<TraceEnds(Index trace)> ends{};
 };
 
@@ -84,7 +84,7 @@ struct KirchhoffOptions {
   /// The weight of a point in a trace is Σ a(s, i) b(r, i) over these pairs of functions. Empty: 1.
   std::vector<RayValues> weights{};
   /// With a limit, a rank keeps no tables. In each product it takes as many points at a time as fit into this
-  /// memory, but at least one, and calls the functions for them. The same on all ranks.
+  /// memory, but at least one, and calls the functions for them. All ranks pass the same limit.
   Index table_bytes = std::numeric_limits<Index>::max();
   std::optional<Spread> spread{};  ///< none: arrivals are not spread
 };

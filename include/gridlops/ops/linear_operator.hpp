@@ -77,11 +77,11 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// is made of. Callers' operators take none: those that they apply have scratch memory apart.
   Index scratch_bytes(ProductKind kind, const Partition& columns) const;
 
-  /// The bytes that the operator keeps on this rank once it has multiplied so many columns, with those of the
-  /// operators that it is made of: matrices, tables, the results of functions given to local_operator(), and
-  /// for products of matrices what product_workspace_bytes() says. They are known before they are taken. What
-  /// occurs twice, or is shared, counts once. What Fourier transforms keep does not count, nor do operators
-  /// of callers' classes.
+  /// Returns the bytes that the operator keeps on this rank once it has multiplied this many columns, with
+  /// those of the operators that it is made of: matrices, tables, the results of functions given to
+  /// local_operator(), and for products of matrices what product_workspace_bytes() says. They are known
+  /// before they are taken. Parts that occur twice, or are shared, count once. The memory of Fourier
+  /// transforms does not count, nor do operators of callers' classes.
   Index kept_bytes(const Partition& columns) const;
   /// Adds these bytes to those of other operators. Memory that they share counts once.
   void add_kept_bytes(KeptBytes& kept, const Partition& columns) const;
@@ -121,7 +121,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// itself or within others. If it throws on one rank, all ranks throw that error, and it is called again
   /// before the next application.
   virtual void do_reserve(Op, const Partition& /*columns*/) const {}
-  /// What scratch_bytes() returns for an operator of the library. A normal product is asked for only if
+  /// Implements scratch_bytes() for an operator of the library. A normal product is asked for only if
   /// has_one_pass().
   virtual Index do_scratch_bytes(ProductKind, const Partition& /*columns*/) const { return 0; }
   /// Implements add_kept_bytes(). The default adds nothing.
@@ -132,7 +132,7 @@ class GRIDLOPS_EXPORT LinearOperator {
   /// Whether do_apply() may throw on a single rank, as user code may.
   virtual bool runs_callers_code() const { return true; }
 
-  /// What the ranks have agreed on before applying the operator: that they all apply it, and the number of
+  /// The agreement of the ranks before they apply the operator: that they all apply it, and the number of
   /// columns of each part that memory has been taken for.
   struct Preparation {
     ProductKind kind;

@@ -52,7 +52,7 @@ GRIDLOPS_EXPORT OperatorPtr<T> zero(Space range, Space domain);
 /// d.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(DistMatrix<T> d, Axis columns = Axis::uncut);
-/// The same in this space, which may be a space of arrays.
+/// Makes a diagonal operator in this space, which may be a space of arrays.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> diagonal(const Space& space, DistMatrix<T> d);
 

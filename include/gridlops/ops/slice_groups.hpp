@@ -78,7 +78,7 @@ class GRIDLOPS_EXPORT SliceGroups {
 
 /// Returns the storage of grouped_slices() that makes repeated products in host memory faster: packed if more
 /// than half of all elements are in slices for whose largest block that holds, also where blocks fit into
-/// caches. Of a slice it also uses nrhs and type. The same on all ranks.
+/// caches. Of a slice it also uses nrhs and type. Returns the same on all ranks.
 GRIDLOPS_EXPORT Storage faster_storage(const SliceGroups& groups);
 
 /// Returns uninitialised matrices for this rank's own_slices(), on own_grid(), with the matrix_layout() of
@@ -107,10 +107,10 @@ template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<T>> A,
                                               const MatrixMultOptions& options = {});
 
-/// The same for slices that are operators themselves, such as compressed matrices: every rank passes those of
-/// its own_slices(), which are on own_grid() and have the spaces of products by stationary_a. A product
-/// applies one after the other. On ranks of the grid has_one_pass() says whether any slice of any group has
-/// one; the others are then multiplied by A and Aᴴ in turn.
+/// Makes the block diagonal of slices that are operators themselves, such as compressed matrices: every rank
+/// passes those of its own_slices(), which are on own_grid() and have the spaces of products by stationary_a.
+/// A product applies one after the other. On ranks of the grid has_one_pass() says whether any slice of any
+/// group has one; the others are then multiplied by A and Aᴴ in turn.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<OperatorPtr<T>> A);
 

@@ -9,7 +9,7 @@
 
 namespace gridlops {
 
-/// What bounds errors, besides a report.
+/// The facts that error_bounds() needs besides a report.
 struct ErrorBoundOptions {
   PerColumn damp = 0;    ///< D ≥ 0, as it was solved with
   double sigma_min = 0;  ///< σ ≥ 0: no singular value of A is smaller; 0 if A has fewer rows than columns

@@ -43,7 +43,7 @@ GRIDLOPS_EXPORT SolveReport normal_equations_inversion(OperatorPtr<T> A, const C
                                                        DistMatrix<T>& X, const NormalEquationsTerms<T>& terms,
                                                        const SolveOptions& options = {});
 
-/// What normal_equations_inversion() takes on this rank, as solve_bytes() says it.
+/// Returns the memory that normal_equations_inversion() needs on this rank, as solve_bytes() does.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes normal_equations_inversion_bytes(OperatorPtr<T> A, Index nrhs,
                                                             const NormalEquationsTerms<T>& terms,
@@ -64,7 +64,7 @@ GRIDLOPS_EXPORT SolveReport regularized_inversion(OperatorPtr<T> A, const ConstD
                                                   DistMatrix<T>& X, const RegularizedTerms<T>& terms,
                                                   const SolveOptions& options = {});
 
-/// What regularized_inversion() takes on this rank, as solve_bytes() says it.
+/// Returns the memory that regularized_inversion() needs on this rank, as solve_bytes() does.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes regularized_inversion_bytes(OperatorPtr<T> A, Index nrhs,
                                                        const RegularizedTerms<T>& terms,
@@ -92,7 +92,7 @@ GRIDLOPS_EXPORT SolveReport preconditioned_inversion(OperatorPtr<T> A, const Con
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const ConstDistMatrix<T>& matrix, const Space& domain);
 
-/// The same, by column_norms(), for an operator such as a matrix on disks.
+/// Returns that operator for an A with column_norms(), such as a matrix on disks.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> column_scaling(const LinearOperator<T>& A);
 

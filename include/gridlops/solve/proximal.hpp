@@ -43,7 +43,7 @@ class GRIDLOPS_EXPORT ProximalOperator {
   Index sum_count() const { return sum_count_; }
   /// Computes f of one column from its sums. Not collective.
   virtual double value_of(std::span<const double> sums) const = 0;
-  /// The same for all columns: sums[k] has sum k of each.
+  /// Computes f of all columns: sums[k] has sum k of each.
   ColumnScalars values(std::span<const ColumnScalars> sums) const;
 
   bool same_for_all_columns() const { return same_for_all_columns_; }
@@ -185,7 +185,7 @@ GRIDLOPS_EXPORT SolveReport admm(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr
                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                  const AdmmOptions& options = {});
 
-/// What admm() takes on this rank, as solve_bytes() says it, but without the memory of g.
+/// Returns the memory that admm() needs on this rank, as solve_bytes() does, but without that of g.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes admm_bytes(OperatorPtr<T> A, OperatorPtr<T> L, ProximalPtr<T> g, Index nrhs,
                                       const AdmmOptions& options = {});

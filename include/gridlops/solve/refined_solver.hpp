@@ -16,8 +16,8 @@ namespace gridlops {
 struct RefinedOptions {
   SolveOptions common{};          ///< an iteration is one step with A, and the inner iterations with Ã
   Index inner_iterations = 1000;  ///< ≥ 1, the most in one step
-  /// What a product with A and one with Ã cost, in any unit: the bytes that they read, or seconds. If both
-  /// are given, columns end with user_stop where cgls() with A is expected to cost less. 0: not known.
+  /// The costs of a product with A and of one with Ã, in any unit: the bytes that they read, or seconds. If
+  /// both are given, columns end with user_stop where cgls() with A is expected to cost less. 0: not known.
   double cost_of_A = 0, cost_of_approximation = 0;
 };
 
@@ -78,8 +78,8 @@ GRIDLOPS_EXPORT RefinedReport solve_refined(const LinearOperator<T>& A,
                                             const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                                             const RefinedOptions& options = {});
 
-/// What solve_refined() takes on this rank, as solve_bytes() says it. The memory that A shares with its high
-/// plane, or with itself, counts once.
+/// Returns the memory that solve_refined() needs on this rank, as solve_bytes() does. The memory that A
+/// shares with its high plane, or with itself, counts once.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes refined_bytes(const LinearOperator<T>& A, const LinearOperator<T>& approximation,
                                          Index nrhs, const RefinedOptions& options = {});

@@ -25,17 +25,17 @@ struct SpaceOptions {
   bool has_probe = false;             ///< for DampingRule::gcv: solves for gcv_probe(), too
   /// Ends the space before it takes more multiplications than cgls() of all pairs of a right-hand side and D
   /// would. Its iterations are counted in the small problem after each step that they do not pay for. They
-  /// are those with A while they are fewer than the steps, and an estimate from then on. What is counted
-  /// are multiplications and not seconds, so that bits depend on no clock. A restart counts anew.
+  /// are those with A while they are fewer than the steps, and an estimate from then on. It counts
+  /// multiplications and not seconds, so that bits depend on no clock. A restart counts anew.
   bool limits_cost = false;
   /// For that: the multiplications of a product of A with one column. 0: rows × columns of A.
   double product_cost = 0;
   /// Called on every rank before each step. If it returns true on any, the space ends with what it has; if it
   /// throws on one rank, all throw. Empty: none.
   std::function<bool()> stops{};
-  /// Where the space is saved while it grows, every so many steps or seconds, if that is requested, which
-  /// then throws Suspended on all ranks, and at its end. It goes on from a space that was saved for the same
-  /// A and B, on any grid, to other damps, tolerance and max_dimension.
+  /// The directory for the space, which is saved at its end, and while it grows by a number of steps, by
+  /// seconds, or on request, which then throws Suspended on all ranks. It goes on from a space that was saved
+  /// for the same A and B, on any grid, to other damps, tolerance and max_dimension.
   CheckpointOptions checkpoint{};
 };
 
@@ -119,7 +119,7 @@ class GRIDLOPS_EXPORT SolutionSpace {
   /// those of cgls(), recomputed from their definitions. It iterates where the space is not enough. Throws
   /// UsageError on all ranks if B is not that B, or options.initial_guess is set.
   SolveReport solve(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
-  /// The same for other data, of any number of columns: cgls() from the best x in the space, which takes one
+  /// Solves for other data, of any number of columns, by cgls() from the best x in the space, which takes one
   /// product with Aᴴ for each. If the data are like those that the space was made for, little is left to do.
   SolveReport solve_others(const ConstDistMatrix<T>& B, DistMatrix<T>& X, SolveOptions options) const;
 

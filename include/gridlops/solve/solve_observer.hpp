@@ -59,8 +59,8 @@ class GRIDLOPS_EXPORT Iterate {
   const std::vector<Index>& places_;
 };
 
-/// What an observer is told. The spans have one entry per right-hand side, in the order of B. Columns that
-/// have ended keep their last known value.
+/// The information that an observer gets. The spans have one entry per right-hand side, in the order of B.
+/// Columns that have ended keep their last known value.
 struct IterationInfo {
   Index iteration = 0;
   bool at_start = false;  ///< at the start of a batch or a restart, before any iteration

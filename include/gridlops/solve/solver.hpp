@@ -161,11 +161,11 @@ SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMa
   return solve(Solver::lsqr, A, B, X, options);
 }
 
-/// The same, with estimates of the diagonal of (AᴴA + D²I)⁻¹ for each column (Paige, Saunders 1982, §5.6;
-/// SciPy's calc_var). In exact arithmetic they are lower bounds. Rounding reintroduces directions in which
-/// the column has converged, so many iterations may make the estimates too large: do not rely on them as
-/// bounds. Multiplied by the variance of the noise in b, they estimate the variances of x's elements. Their
-/// imaginary parts are zero.
+/// Solves by LSQR, and estimates the diagonal of (AᴴA + D²I)⁻¹ for each column (Paige, Saunders 1982, §5.6;
+/// SciPy's calc_var). In exact arithmetic the estimates are lower bounds. Rounding reintroduces directions in
+/// which the column has converged. After many iterations it may make the estimates too large: do not rely on
+/// them as bounds. Multiplied by the variance of the noise in b, they estimate the variances of x's elements.
+/// Their imaginary parts are zero.
 template <Scalar T>
 SolveReport lsqr(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                  DistMatrix<T>& variances, const SolveOptions& options = {}) {
@@ -216,7 +216,7 @@ SolveReport cg(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatr
   return solve(Solver::cg, A, B, X, options);
 }
 
-/// The same with a preconditioner M. The convergence test and the norms are still those of the
+/// Solves as above, with a preconditioner M. The convergence test and the norms are still those of the
 /// unpreconditioned residual. A column ends with breakdown if rᴴMr is not positive.
 template <Scalar T>
 SolveReport cg(const LinearOperator<T>& A, const LinearOperator<T>& M, const ConstDistMatrix<T>& B,
@@ -250,7 +250,7 @@ struct SolverMemory {
 /// scratch memory, and a few numbers per column; with the factor that direct() computes. Not collective.
 GRIDLOPS_EXPORT Index solver_workspace_bytes(const SolverMemory& of, int row, int col);
 
-/// What an inversion takes on a rank, in bytes, excluding B, X and a few numbers per column.
+/// The memory that an inversion needs on a rank, in bytes, excluding B, X and a few numbers per column.
 struct SolveBytes {
   Index operators = 0;  ///< what operators keep: LinearOperator::kept_bytes()
   Index vectors = 0;    ///< of the solver, with the right-hand sides that the inversion makes of B
@@ -259,8 +259,8 @@ struct SolveBytes {
   Index total() const { return operators + vectors + products; }
 };
 
-/// Returns what solve() takes on this rank for so many right-hand sides, nothing on an idle rank. Not
-/// collective, and takes none of it. Functions NAME_bytes() say the same of other inversions.
+/// Returns the memory that solve() needs here for this many right-hand sides; 0 on an idle rank. Allocates
+/// none of it. Not collective. Functions NAME_bytes() do so for other inversions.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveBytes solve_bytes(Solver solver, const LinearOperator<T>& A, Index nrhs,
                                        const SolveOptions& options = {});

@@ -43,7 +43,7 @@ enum class ToleranceTest {
 /// The test as an ASCII formula for help texts.
 GRIDLOPS_EXPORT const char* formula_of(ToleranceTest test);
 
-/// What some solvers support and others do not. The values are bits of a set.
+/// The features that some solvers support and others do not. The values are bits of a set.
 enum class Feature : unsigned {
   none = 0,
   damping = 1,             ///< D > 0

@@ -34,9 +34,10 @@ SolveReport ista(const LinearOperator<T>& A, const LinearOperator<T>& S, const C
   return solve(Solver::ista, A, B, X, options, {.sparsity = &S});
 }
 
-/// The same with momentum (Beck, Teboulle: A fast iterative shrinkage-thresholding algorithm, SIAM J. Imaging
-/// Sci. 2, 2009): steps start from y = x + (t₋ − 1)/t · (x − x₋), t = (1 + √(1 + 4t₋²))/2. The convergence
-/// test uses the larger of ‖x₊ − x‖ and ‖x₊ − y‖, which bounds how far a step from x₊ would move.
+/// Minimises as ista() does, with momentum (Beck, Teboulle: A fast iterative shrinkage-thresholding
+/// algorithm, SIAM J. Imaging Sci. 2, 2009): steps start from y = x + (t₋ − 1)/t · (x − x₋), t = (1 + √(1 +
+/// 4t₋²))/2. The convergence test uses the larger of ‖x₊ − x‖ and ‖x₊ − y‖, which bounds how far a step from
+/// x₊ would move.
 template <Scalar T>
 SolveReport fista(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                   const SolveOptions& options = {}) {

@@ -23,8 +23,8 @@ namespace gridlops {
 template <Scalar T>
 class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
  public:
-  /// Returns min(m, n) singular values, in descending order. The same on all members of the grid, and none on
-  /// idle ranks.
+  /// Returns min(m, n) singular values in descending order, the same on all members of the grid; none on idle
+  /// ranks.
   const std::vector<double>& singular_values() const { return values_; }
   /// Returns what singular values must exceed to be more than rounding: nε‖A‖, of the elements of A, if V
   /// comes from QR, else √(nε)‖A‖, of AᴴA or AAᴴ.

@@ -51,7 +51,7 @@ GRIDLOPS_EXPORT SpectrumExtremes lanczos_extremes(const LinearOperator<T>& A, in
 /// The usual probability of a wrong probable_sigma_min().
 inline constexpr double sketch_failure = 1e-9;
 
-/// The rows of the sketch of a matrix with so many columns.
+/// Returns the rows of the sketch of a matrix with this many columns.
 constexpr Index sketch_rows(Index cols) { return 4 * cols; }
 /// The most columns that it multiplies at a time.
 inline constexpr Index sketch_group = 64;

@@ -23,9 +23,9 @@ struct StreamOptions {
   /// same file on the same grid. They are made anew if the file has another length or time of change, or if
   /// this rank's processor has other tiles. Empty: tiles are gone with the operator.
   std::string tiles{};
-  /// For a matrix in a file: no tiles are made. Each time, threads read A where it is and put it into tiles.
-  /// That keeps pace with a disk where rows, or chunks, are long: see in_place_run(). The file is to stay as
-  /// it is; a product with other elements than the first ones throws InputError.
+  /// For a matrix in a file: reads A from its own file in every product, instead of from a tiled copy. That
+  /// keeps pace with a disk where rows, or chunks, are long: see in_place_run(). Nobody may change the file
+  /// meanwhile: a product that finds other elements than the first one did throws InputError.
   bool in_place = false;
 };
 
@@ -36,28 +36,29 @@ struct StreamedSizes {
   Index workspace = 0;  ///< of products, in memory
 };
 
-/// Those of the rank at (row, col) of a grid of this shape, whose block has its share of a rows × cols matrix
-/// of T, for products with so many columns at a time. Not collective.
+/// Returns the sizes on the rank at (row, col) of a grid of this shape, for its block of a rows × cols matrix
+/// of T and products with this many columns at a time. Not collective.
 template <Scalar T>
 GRIDLOPS_EXPORT StreamedSizes streamed_sizes(Index rows, Index cols, Index columns, GridShape grid, int row,
                                              int col, Index memory, bool in_place = false);
 
-/// How many bytes of the matrix in a file lie together there as ranks of a grid of this shape would read them
-/// in place (StreamOptions::in_place): the average of the rank with the shortest. 0 if its elements cannot be
-/// read in place as they are. Collective over comm, whose rank 0 looks. Throws InputError on all ranks.
+/// Returns the average length of the contiguous runs that a rank reads, in bytes, if ranks of a grid of this
+/// shape read the matrix in place (StreamOptions::in_place): that of the rank with the shortest runs. 0 if
+/// its elements cannot be read in place as they are. Collective over comm, whose rank 0 opens the file.
+/// Throws InputError on all ranks.
 GRIDLOPS_EXPORT Index in_place_run(Communicator& comm, const std::string& name, const MatrixHeader& header,
                                    GridShape grid);
 
-/// What the disks of all ranks deliver together, if they read so many bytes of a file in this directory (see
-/// StreamOptions), all at once and as products do with this memory (collective over comm). Writes them
-/// first. Throws OutputError, InputError and OutOfMemory on all ranks.
+/// Measures the combined read rate of all ranks' disks (collective over comm). Together they write this many
+/// bytes to files in this directory (see StreamOptions), and read them all at once, as products do with this
+/// memory. Throws OutputError, InputError and OutOfMemory on all ranks.
 struct DiskRate {
   double bytes_per_second = 0;
 };
 GRIDLOPS_EXPORT DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes,
                                       Index memory = Index{256} << 20);
-/// The same for a file that is there, of 256 KiB or more. Each rank reads a part of it. Throws InputError and
-/// OutOfMemory on all ranks.
+/// Measures the combined read rate of an existing file of 256 KiB or more, of which each rank reads a part.
+/// Throws InputError and OutOfMemory on all ranks.
 GRIDLOPS_EXPORT DiskRate measure_file(Communicator& comm, const std::string& path, Index bytes,
                                       Index memory = Index{256} << 20);
 
@@ -77,8 +78,8 @@ class GRIDLOPS_EXPORT StreamedMatrix : public LinearOperator<T> {
  public:
   /// ‖A‖_F, the same on all ranks of the grid; 0 on idle ones.
   virtual double frobenius_norm() const = 0;
-  /// What this rank has read, in bytes, in place by whole blocks of the file; and how long products have
-  /// waited for it.
+  /// Return the bytes that this rank has read, in place by whole blocks of the file, and how long products
+  /// have waited for them.
   virtual Index bytes_read() const = 0;
   virtual double seconds_waited() const = 0;
 
@@ -98,8 +99,9 @@ GRIDLOPS_EXPORT StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const P
                                                    const std::string& name, const MatrixHeader& header,
                                                    const StreamOptions& options = {});
 
-/// The same for a matrix in memory, which has the layout of matrix_layout(Algorithm::stationary_a), balanced
-/// or cut at other places, and is only read. Throws ShapeError if it lies otherwise.
+/// Copies a matrix in memory to disks (collective over its grid). It is only read, and has the layout of
+/// matrix_layout(Algorithm::stationary_a), balanced or cut at other places. Throws ShapeError if it lies
+/// otherwise.
 template <Scalar T>
 GRIDLOPS_EXPORT StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A,
                                                    const StreamOptions& options = {});

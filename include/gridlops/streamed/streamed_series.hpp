@@ -24,22 +24,23 @@ class GRIDLOPS_EXPORT StreamedSeries {
   StreamedSeries& operator=(const StreamedSeries&) = delete;
 
   /// Writes A to the disk, as stream_matrix() does, with the same errors (collective over its grid). The
-  /// matrix works while start() has it, and the series is there; else its products throw UsageError. Its
+  /// matrix is active while start() names it, and the series exists; else its products throw UsageError. Its
   /// kept_bytes() are without A, and its bytes_read() 0: the series has those of all. Matrices on one grid
   /// share the memory of products (LinearOperator::add_kept_bytes()). Ends what start() began.
   StreamedMatrixPtr<T> add(const ConstDistMatrix<T>& A);
 
-  /// Until the next call the matrices with these numbers work, and this rank keeps `memory` bytes of them in
-  /// memory, or what memory() says. Products read ahead as if these matrices were multiplied in their order,
-  /// then their adjoints, and so on; another order works, too. If all are dense, so do normal products in
-  /// their order. Not collective; throws UsageError, OutOfMemory and InputError on this rank alone. Frees the
+  /// Activates these matrices until the next call. This rank keeps `memory` bytes of them in memory, or as
+  /// many as memory() returns. Products read ahead as if these matrices were multiplied in their order, then
+  /// their adjoints, and so on; another order works, too. If all are dense, so do normal products in their
+  /// order. Not collective; throws UsageError, OutOfMemory and InputError on this rank alone. Frees the
   /// memory of the call before.
   void start(Index memory, Range matrices);
-  /// The memory that start() takes.
+  /// Returns the bytes that start() takes.
   Index memory(Index memory, Range matrices) const;
 
   Index count() const;
-  /// What this rank has in its file, has read of it, and for how long products have waited for it.
+  /// Return the bytes that this rank has in its file and has read from it, and how long products have waited
+  /// for them.
   Index bytes_on_disk() const;
   Index bytes_read() const;
   double seconds_waited() const;

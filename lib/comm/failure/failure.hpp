@@ -13,7 +13,7 @@
 
 namespace gridlops {
 
-/// What ranks compare before they exchange data. off: nothing. entry: operations that they begin together
+/// How much ranks compare before they exchange data. off: nothing. entry: operations that they begin together
 /// (grids, first applications of operators, solvers, files). all: also each application of an operator,
 /// operations within solvers, and copies. An operation that agrees on memory anyway compares its arguments in
 /// every setting.
@@ -66,7 +66,7 @@ class FailureScope {
   void note_callers_code() {
     if (check_level() != Check::off) note_lone_failures();
   }
-  /// The same of what no caller can prevent, such as disks that fail, at every level.
+  /// Notes failures that no caller can prevent, such as those of disks, at every level.
   void note_lone_failures() { outermost_->may_fail_alone_ = true; }
 
   /// Throws the kept exception, if this is the outermost scope. If a rank may have failed alone, all ranks
@@ -86,7 +86,7 @@ class FailureScope {
     values.pop_back();
     if (any) throw_kept(comm);
   }
-  /// The same without values.
+  /// Settles without values.
   void settle(Communicator& comm) {
     std::vector<double> nothing;
     reduce(comm, nothing);

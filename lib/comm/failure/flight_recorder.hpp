@@ -30,7 +30,7 @@ struct OperationRecord {
 
   /// "in broadcast #3 (800 bytes, root 2; rank 1 of 4)"; empty if there was none.
   std::string text() const;
-  /// The same without the parts that differ between the ranks of one collective operation.
+  /// Returns that text without the parts that differ between the ranks of one collective operation.
   std::string text_of_all_ranks() const;
 
  private:

@@ -95,7 +95,7 @@ struct Watchdog::State {
   OperationRecord doing;
   std::int32_t has_failure = 0;  // to tell the others
 
-  /// The same with all times later by `time`.
+  /// Returns this state with all times later by `time`.
   State later(Clock::duration time) const { return {heard + time, got_on + time, doing, has_failure}; }
 };
 
@@ -324,7 +324,7 @@ void Watchdog::ask(Clock::time_point now) {
   }
 }
 
-// What each rank does matters only when none makes progress.
+// The work of each rank matters only when none makes progress.
 std::string Watchdog::words(int kind, Clock::time_point now) {
   note_own_state(now);
   const bool is_of_all = seconds(now - any_got_on_) > std::min(patience(now), notice_seconds) / 2;

@@ -49,7 +49,7 @@ class Watchdog {
 
   /// Call this repeatedly while this rank waits; it has waited since `begin`.
   void watch(Clock::time_point begin, Clock::time_point now);
-  /// The same for a rank that tests an operation now and then, and does other work in between.
+  /// Call this, instead, on a rank that tests an operation now and then, and does other work in between.
   void watch_test(Clock::time_point now);
   /// Call this now and then while this rank makes progress.
   void answer(Clock::time_point now);

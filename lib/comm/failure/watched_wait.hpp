@@ -21,7 +21,7 @@ class WatchedWait {
     if (++polls_ % polls_between_looks == 0) look();
     if (polls_ >= polls_between_looks) leave_processor();
   }
-  /// The same for waits with their own polling loop: call this every few microseconds or milliseconds.
+  /// For waits with their own polling loop: call this every few microseconds or milliseconds.
   GRIDLOPS_EXPORT void look();
   /// Says that this rank currently waits for its own work, such as that of a device, and for no other rank.
   void is_own_work() { begin_ = Clock::now(); }
@@ -42,8 +42,8 @@ void wait_until(IsOver&& is_over) {
   for (WatchedWait wait; !is_over();) wait.poll();
 }
 
-/// The same for a rank that only asked once whether an operation is over, and may ask for ever. It has made
-/// progress if it began another operation, or worked in the library, since it last asked.
+/// Looks, as WatchedWait does, for a rank that only asked once whether an operation is over, and may ask for
+/// ever. It has made progress if it began another operation, or worked in the library, since it last asked.
 void look_after_test();
 
 }  // namespace gridlops

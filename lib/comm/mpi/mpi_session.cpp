@@ -91,7 +91,7 @@ double timeout_from_environment() {
                    "a number of seconds, at most a billion, or 0 for no limit");
 }
 
-/// The same, but the usual limit for a wrong value, whose error is yet to come.
+/// Returns that limit, or the usual one for a wrong value, whose error is yet to come.
 double timeout_or_usual() {
   try {
     return timeout_from_environment();

@@ -88,7 +88,7 @@ class MpiTransfer : public PendingOperation {
     Part& part = parts_.emplace_back(Part{.call = name, .count = count});
     group_.check(begin(arguments..., &part.request), name, count);
   }
-  /// The same; if the operation is within a BlockingCall, makes the blocking call(arguments…) instead.
+  /// Makes the non-blocking call, or the blocking call(arguments…) if the operation is within a BlockingCall.
   template <class Call, class Begin, class... Arguments>
   void carry_out(const std::optional<BlockingCall>& blocking, const char* name, int count, Call&& call,
                  Begin&& begin, const Arguments&... arguments) {

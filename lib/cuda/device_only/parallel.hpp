@@ -44,7 +44,8 @@ __device__ Sum sum_of_threads(Sum mine) {
   return sums[0];
 }
 
-/// What another block of the same launch has written, which is not in this multiprocessor's cache.
+/// Reads a value that another block of the same launch has written, which is not in this multiprocessor's
+/// cache.
 template <class Sum>
 __device__ Sum written_elsewhere(const Sum& there) {
   union {

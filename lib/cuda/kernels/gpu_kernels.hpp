@@ -30,7 +30,7 @@ class StreamMemory {
   Index size_ = 0;
 };
 
-/// What the kernels of all element types share.
+/// The state that the kernels of all element types share.
 struct KernelEnvironment {
   explicit KernelEnvironment(DeviceContext& context_)
       : context(context_),

@@ -98,7 +98,7 @@ LineLayout packed_lines(const FourierLines& lines, Index columns, cudaDataType t
   return {type, length, columns * lines.outer * lines.inner, 1};
 }
 
-/// How many columns make a group: so many that a GPU transforms them in about the time of a launch.
+/// The columns of a group: as many as a GPU transforms in about the time of a launch.
 Index columns_at_once(const FourierLines& lines) {
   constexpr Index samples_at_once = 65536, most = 16;
   return std::clamp<Index>(samples_at_once / (lines.outer * lines.inner * lines.samples), 1, most);

@@ -37,7 +37,7 @@ struct Launch {
   static cudaError_t clip(cudaStream_t stream, double lower, double upper, MatrixView<T> X);
 };
 
-/// The same for ArrayKernels<T>.
+/// Launches the kernels of ArrayKernels<T>.
 template <class T>
 struct ArrayLaunch {
   static cudaError_t add_box(cudaStream_t stream, T alpha, const T* x, T beta, T* y, const BoxLoops& box);

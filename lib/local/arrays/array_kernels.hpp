@@ -61,7 +61,7 @@ struct BandWeights {
   constexpr Index repeated() const { return alike.size > 1 ? alike.size - 1 : 0; }
   constexpr Index sets() const { return rows.size - repeated(); }
   constexpr bool is_toeplitz() const { return alike.size > 0 && alike.size == rows.size; }
-  /// The number of all weights, for so many slices.
+  /// The number of all weights, for this many slices.
   constexpr Index count(Index slices) const { return (own == 0 ? 1 : slices * own) * sets() * width; }
 
   /// Where the weights of a row begin; any slice and neighbour will do where all lines have the same.
@@ -149,7 +149,7 @@ class ArrayKernels {
       beta = T(1);
     }
   }
-  /// The same as add_band() for a matrix of runs, of which A has the rows y_rows.
+  /// Adds, as add_band() does, the product with a matrix of runs, of which A has the rows y_rows.
   virtual void add_runs(T alpha, const RunWeights<Real<T>>& A, MatrixView<const T> X, T beta, MatrixView<T> Y,
                         const LineExtent& extent) const = 0;
 

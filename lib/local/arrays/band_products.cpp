@@ -32,7 +32,7 @@ Range reached(const BandWeights<R>& A, Range rows) {
   return {rows.begin + A.first, rows.size + A.width - 1};
 }
 
-/// What a sum of bands makes of x for elements of a column that follow each other.
+/// The result of a sum of bands on x, for elements of a column that follow each other.
 template <Scalar T>
 class BandStencil {
  public:

@@ -67,8 +67,8 @@ void in_reals(Index n, std::complex<R> alpha, std::complex<R> beta, std::complex
   }
 }
 
-/// The same for complex x and y, taken as twice as many reals, and complex α and β. Offsets of a stencil
-/// count reals.
+/// Correlates complex x and y, taken as twice as many reals, and complex α and β. Offsets of a stencil count
+/// reals.
 template <class R>
 void correlate(Index n, std::complex<R> alpha, const R* weights, Index width, const std::complex<R>* x,
                Index step, std::complex<R> beta, std::complex<R>* y) {

@@ -80,7 +80,7 @@ class CorrelateLoops {
     }
   }
 
-  /// The same for any number of weights, some of which may be 0.
+  /// Adds any number of weights, some of which may be 0.
   template <std::size_t V>
   static void add_weights(Vector (&sums)[V], const R* weights, Index count, Index apart, const R* x) {
     for (Index group = 0; count > 0; count -= group, weights += group * apart, x += group * lanes) {
@@ -90,7 +90,7 @@ class CorrelateLoops {
       group = std::max<Index>(group, 1);  // one weight is 0
     }
   }
-  /// The same for up to M weights that are not 0.
+  /// Adds up to M weights that are not 0.
   static constexpr std::size_t most_together = 6;
   template <std::size_t M, std::size_t V>
   static void add_group(Vector (&sums)[V], const R* weights, Index count, Index apart, const R* x) {
@@ -110,7 +110,7 @@ class CorrelateLoops {
     }
   }
 
-  /// The same for n elements. add_sums(sums, i) adds to vectors, which stay in registers, what belongs to
+  /// Does so for n elements. add_sums(sums, i) adds to vectors, which stay in registers, what belongs to
   /// element i and those that follow; sum_at(i) is the sum of a single one.
   template <class AddSums, class SumAt>
   static void add(Index n, R alpha, R beta, R* y, const AddSums& add_sums, const SumAt& sum_at) {
@@ -206,7 +206,7 @@ class CorrelateLoops {
     }
   }
 
-  /// Σₖ wₖ xₖ: for a single y of so many parts, the vectors run along the weights and x.
+  /// Computes Σₖ wₖ xₖ for a single y of this many parts; the vectors run along the weights and x.
   template <int parts>
   static void set_dots(R* all, const R* weights, Index width, const R* x) {
     Vector sums = {};

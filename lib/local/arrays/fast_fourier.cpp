@@ -187,7 +187,7 @@ class ComplexStep {
   std::vector<Complex<R>> turns_;  // exp(−2πi·rc/qm)
 };
 
-/// The same for q·m real samples, an odd number: two lines of every q-th sample are the real and imaginary
+/// Transforms q·m real samples, an odd number: two lines of every q-th sample are the real and imaginary
 /// parts of a complex one. The spectra of those are its even and odd part, and only the first half of their
 /// frequencies is needed.
 template <class R>

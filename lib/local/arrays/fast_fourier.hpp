@@ -54,7 +54,7 @@ class FastFourier {
   std::unique_ptr<const Plans> plans_;
 };
 
-/// The same for n real samples, with the frequencies 0 … n/2. The other frequencies are their conjugates.
+/// The transform of n real samples, with the frequencies 0 … n/2. The other frequencies are their conjugates.
 template <class R>
 class RealFourier {
  public:

@@ -8,7 +8,7 @@
 #include "local/arrays/array_kernels.hpp"
 #include "local/threads.hpp"
 
-// What the host's products along a dimension share.
+// Shared by the host's products along a dimension.
 
 namespace gridlops {
 

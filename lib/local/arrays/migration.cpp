@@ -23,8 +23,8 @@ namespace {
 template <Scalar T>
 constexpr Index columns_at_once = 32 / Index{sizeof(T)};
 constexpr Index points_at_once = 1024;
-/// Traces are taken in groups of up to so many, and those of a group so many at a time, whose sums do not
-/// wait for each other.
+/// The most traces of a group, and the traces of a group that are taken at a time, whose sums do not wait for
+/// each other.
 constexpr Index most_traces = 32;
 constexpr std::size_t traces_at_once = 2;
 

@@ -19,15 +19,15 @@ template <class R>
 using Correlate = void (*)(Index n, R alpha, const R* weights, Index width, const R* x, Index step, R beta,
                            R* y);
 
-/// The same with weights of its own for each element, yᵢ ← α Σₖ wᵢₖ xᵢ₊ₖₛ + β yᵢ: those of neighbours lie
+/// Correlates with weights of its own for each element, yᵢ ← α Σₖ wᵢₖ xᵢ₊ₖₛ + β yᵢ: those of neighbours lie
 /// side by side, wᵢₖ = weights[i + k · apart]. x and y have numbers, or pairs of them where `parts` is 2:
 /// then i, s and n count pairs. All elements of x are read.
 template <class R>
 using CorrelateNeighbours = void (*)(Index n, R alpha, const R* weights, Index width, Index apart,
                                      Index parts, const R* x, Index step, R beta, R* y);
 
-/// The same where those of an element follow each other, wᵢₖ = weights[i · width + k], and s = 1. The order
-/// of a sum depends on the width alone.
+/// Correlates like that where the weights of an element follow each other, wᵢₖ = weights[i · width + k], and
+/// s = 1. The order of a sum depends on the width alone.
 template <class R>
 using CorrelateRows = void (*)(Index n, R alpha, const R* weights, Index width, Index parts, const R* x,
                                R beta, R* y);

@@ -141,7 +141,7 @@ template <class S>
 bool singular_values(MatrixView<S> A, double* s, S* U, S* Vh) {
   return SingularValueCall<S>(A.rows, A.cols, true).run(A, s, U, Vh);
 }
-/// The same without U and Vh.
+/// Computes singular values without U and Vh.
 template <class S>
 bool singular_values(MatrixView<S> A, double* s) {
   return SingularValueCall<S>(A.rows, A.cols, false).run(A, s, nullptr, nullptr);

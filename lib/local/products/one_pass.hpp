@@ -88,9 +88,9 @@ void one_pass_of_tiles(const Tiles& A, const TileOrder<T>& order, bool column_st
   });
 }
 
-/// The same, with the same bits, for an A that arrives in parts: each part is read for A P, and once more for
-/// Aᴴ when its rows of Q are complete. So X and sums are read from memory once for a part, not for each
-/// strip.
+/// Makes one pass, with the same bits, over an A that arrives in parts: each part is read for A P, and once
+/// more for Aᴴ when its rows of Q are complete. So X and sums are read from memory once for a part, not for
+/// each strip.
 template <Scalar T, class Tiles>
 void one_pass_in_parts(const Tiles& A, const TileOrder<T>& order, bool column_stable, MatrixView<const T> P,
                        MatrixView<const T> R, MatrixView<T> Q, MatrixView<T> U, MatrixView<T> V,

@@ -25,7 +25,7 @@ class PackedMatrix<T>::WholeTiles : public TilesInOrder<T> {
   Tile<Real<T>> tile(Index strip, Index col, NoRoom) const {
     return {A_.storage_.data() + A_.offset(strip, col), A_.order_.height(), A_.order_.tile_cols(col)};
   }
-  /// What to fetch for columns [first, end) from this one on.
+  /// The tiles to fetch for columns [first, end) from this one on.
   Ahead<Real<T>> ahead(Index strip, Index col, Index first, Index end) const {
     return {tile(strip, col, {}), first, end};
   }

@@ -72,14 +72,14 @@ struct TileKernels {
       return entries[k];
     }
 
-    /// The first of the groups of so many columns that take the least time, and of these of the fewest.
+    /// The first of the groups that take the least time for this many columns, and of these of the fewest.
     int first_width(Index columns) const {
       return columns < static_cast<Index>(first.size()) ? first[static_cast<std::size_t>(columns)]
                                                         : entries[count - 1].width;
     }
     std::array<std::uint8_t, 257> first{};
 
-    /// Chooses groups. Time is counted in columns, for each pass over A at least so many.
+    /// Chooses groups. Time is counted in columns, for each pass over A at least this number.
     constexpr void choose_groups(int least_time) {
       struct Groups {
         std::size_t time, number, columns;

@@ -77,7 +77,7 @@ Index padded_cols(Index cols) {
 template <class R>
 using Ahead = typename TileKernels<R>::Ahead;
 
-/// What the kernel for group g of `groups` fetches.
+/// The share of it that the kernel for group g of `groups` fetches.
 template <class R>
 Ahead<R> share_of(const Ahead<R>& ahead, Index g, Index groups) {
   const Index cols = ahead.end - ahead.first;
@@ -358,7 +358,7 @@ void for_each_part(const Tiles& A, Work&& work) {
   }
 }
 
-/// The rows of the matrix in these strips, each of so many rows.
+/// The rows of the matrix in these strips, each of this height.
 inline Range rows_of(Range strips, Index height, Index rows) {
   const Index begin = strips.begin * height;
   return {begin, std::min(strips.size * height, rows - begin)};

@@ -18,7 +18,7 @@ namespace gridlops {
 
 namespace {
 
-/// What all bands of a product have in common.
+/// The sizes that all bands of a product have in common.
 struct BandShape {
   Index n, lower, upper;
 
@@ -127,7 +127,7 @@ ProductPair<T> products_with(const Space& space, int dim, const BandShape& shape
   return {{space, space, dim, shape, std::move(forward)},
           {space, space, dim, shape.transposed(), std::move(adjoint)}};
 }
-/// The same with one band for all lines.
+/// Returns the products with one band for all lines.
 template <Scalar T>
 ProductPair<T> products_with(const Space& space, int dim, const Band& band) {
   LocalLines lines;

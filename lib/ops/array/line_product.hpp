@@ -71,8 +71,8 @@ class LineProduct {
   void reserve() const { lines_.reserve(from_.grid->backend()); }
   Index kept_bytes() const { return lines_.kept_bytes(); }
 
-  /// How many elements of memory a product with so many of this rank's columns needs: for what the edges
-  /// need, and for what is exchanged for it.
+  /// Returns the elements of memory that a product with this many of this rank's columns needs: for the
+  /// edges, and for the messages that fill them.
   Index memory_size(Index columns) const {
     return exchange_ ? halo_size() * columns + exchange_->memory_size(columns) : 0;
   }
@@ -115,7 +115,7 @@ class LineProduct {
   }
 
  private:
-  /// What the edges need, for one column.
+  /// The elements that the edges need for one column.
   Index halo_size() const {
     Index size = 0;
     for (const Edge& edge : edges_) size += size_of(edge.needs);

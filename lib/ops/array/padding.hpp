@@ -5,7 +5,7 @@
 
 namespace gridlops {
 
-/// The same arrays with n samples along one dimension, which is not cut.
+/// Returns the space of such arrays with n samples along one dimension, which is not cut.
 Space with_samples(const Space& space, int dim, Index n);
 
 /// Puts zeros behind the samples along one dimension, which is not cut, until there are n.

@@ -39,8 +39,8 @@ Space domain_in_blocks(const ConstDistMatrix<T>& A) {
   return {A.grid(), Cut::balanced(Axis::grid_rows, A.cols(), *A.grid()), Axis::grid_cols};
 }
 
-/// The same for stationary-a. Block p of the data is cut over the ranks of grid row p, and block q of the
-/// models over those of grid column q.
+/// Returns the space for stationary-a. Block p of the data is cut over the ranks of grid row p, and block q
+/// of the models over those of grid column q.
 template <Scalar T>
 Space range_nested(const ConstDistMatrix<T>& A) {
   return {A.grid(), {Axis::all, Partition::nested(A.layout().rows.partition, A.grid()->cols())}, Axis::uncut};

@@ -14,7 +14,7 @@ struct Part {
   Range rows, cols;
 
   Index size() const { return rows.size * cols.size; }
-  /// The same rows of a block with this many columns, all of which are taken.
+  /// Returns these rows of a block with this many columns, all of which are taken.
   Part all_of(Index columns) const { return {owner, rows, {0, columns}}; }
   friend bool operator==(const Part&, const Part&) = default;
 };

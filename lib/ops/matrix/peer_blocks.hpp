@@ -54,7 +54,7 @@ class PeerBlocks {
   /// Collective.
   virtual void done_reading() = 0;
   virtual void await_readers() = 0;
-  /// The same, also for a block that was published permanently.
+  /// Awaits readers, also for a block that was published permanently.
   virtual void await_every_reader() = 0;
 
   /// Begins a round (collective). The block stays in place and unchanged until renew() is called, so the

@@ -39,7 +39,7 @@ class ProductFormulas {
 
   /// The work of the rank at (p, q). Throws UsageError for Algorithm::automatic.
   RankWork product(Algorithm algorithm, bool adjoint, int p, int q) const;
-  /// The same for LinearOperator::normal_product() with a packed stationary_a.
+  /// The work of LinearOperator::normal_product() with a packed stationary_a.
   RankWork normal_product(int p, int q) const;
   /// The workspace of an operator that has multiplied in both directions.
   Index workspace_of_both(Algorithm algorithm, int p, int q) const;
@@ -50,7 +50,7 @@ class ProductFormulas {
                              bool columns_share);
   /// The elements that the rank at (p, q) copies, packs or adds up outside the product itself.
   Index copied(Algorithm algorithm, bool adjoint, int p, int q, bool rows_share, bool columns_share) const;
-  /// The same for a normal product.
+  /// The elements that it copies for a normal product.
   Index copied_in_normal_product(int p, int q) const;
 
  private:

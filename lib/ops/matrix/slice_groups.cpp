@@ -101,7 +101,7 @@ std::vector<Division> fewest_ranks(const std::vector<Candidate>& candidates, Ind
   return best;
 }
 
-/// The shape of so many ranks that takes the fewest seconds for slices begin … end − 1.
+/// The shape of this many ranks that takes the fewest seconds for slices begin … end − 1.
 GridShape fastest(const std::vector<Candidate>& candidates, int size, Index begin, Index end) {
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates)

@@ -64,7 +64,7 @@ inline void require_dims(const Space& space, const char* what) {
                       space.describe(), ", has no dimensions; make it with array_space()");
 }
 
-/// The same, and if the arrays have no such dimension.
+/// Throws ShapeError, on all ranks, if the space has no arrays, or these no such dimension.
 inline void require_dim(const Space& space, int dim, const char* what) {
   require_dims(space, what);
   require<ShapeError>(0 <= dim && dim < space.dims.count(), what, " along dimension ", dim,

@@ -13,7 +13,8 @@ namespace gridlops {
 /// same on every grid up to rounding. Collective over the grid; one product.
 template <Scalar T>
 std::vector<double> fingerprint(const LinearOperator<T>& A, const ConstDistMatrix<T>& B);
-/// The same for columns of a space alone: ‖x‖ and zᴴx of every column, for a fixed random z of that space.
+/// The fingerprint of columns of a space alone: ‖x‖ and zᴴx of every column, for a fixed random z of that
+/// space.
 template <Scalar T>
 std::vector<double> fingerprint(const Space& space, const ConstDistMatrix<T>& X);
 

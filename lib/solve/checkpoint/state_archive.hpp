@@ -53,7 +53,7 @@ class StateArchive {
   void visit_list(std::vector<Value>& values) {
     visit_list(values, [this](Value& value) { visit_one(value); });
   }
-  /// The same of any values, each of which visit_value(value) visits: at least one number.
+  /// Visits a list of any values, each of which visit_value(value) visits: at least one number.
   template <class Value, class Visit>
   void visit_list(std::vector<Value>& values, Visit&& visit_value) {
     auto size = static_cast<Index>(values.size());
@@ -61,7 +61,7 @@ class StateArchive {
     if (loading_) values.resize(static_cast<std::size_t>(size));
     for (Value& value : values) visit_value(value);
   }
-  /// The same, where it must have the length that it has now.
+  /// Visits a list that must have the length that it has now.
   template <class Value>
   void visit_all(std::vector<Value>& values) {
     auto size = static_cast<Index>(values.size());

@@ -131,7 +131,7 @@ class BidiagonalMethod : public ColumnMethod<T> {
   }
   /// The Frobenius norm of [A; D·I] as far as the recurrence has seen it.
   ColumnScalars damped_norm() const { return sqrt(norm2_B); }
-  /// The same of A.
+  /// The Frobenius norm of A, as far as the recurrence has seen it.
   ColumnScalars norm_of_A(const ColumnRun<T>& run) const {
     return run.without_damping(norm2_B, std::min(steps, A.cols()));
   }

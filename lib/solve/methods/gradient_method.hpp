@@ -25,7 +25,7 @@ class GradientMethod : public ColumnMethod<T> {
  protected:
   using ColumnMethod<T>::A;
 
-  /// The same, and how far r has drifted. The scratch matrix is in A's range.
+  /// Returns true_norms(), with the distance that r has drifted. The scratch matrix is in A's range.
   TrueNorms true_norms_and_drift(ColumnRun<T>& run, DistMatrix<T>& scratch) {
     copy(r, scratch);
     compute_residuals(run);

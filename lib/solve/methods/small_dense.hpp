@@ -58,7 +58,7 @@ struct GramFactors {
   std::vector<Index> origins;
   std::vector<double> lengths;
 
-  /// The same with only these columns of X C.
+  /// Returns the factors of only these columns of X C.
   GramFactors select(const std::vector<Index>& columns) const;
 };
 

@@ -56,7 +56,7 @@ class Admm final : public ColumnMethod<T> {
     state.scalars(data_gradient);
   }
 
-  /// What this and its CGLS take on this rank for the columns of a batch.
+  /// The memory that this and its CGLS need on this rank for the columns of a batch.
   SolveBytes bytes(const Partition& columns) {
     const ProcessGrid& grid = *A->domain().grid;
     MethodState<T> state(A->domain());

@@ -19,7 +19,7 @@ namespace gridlops {
 
 namespace {
 
-// What a saved space consists of, besides the vectors.
+// The parts of a saved space besides the vectors.
 constexpr const char *description_fact = "problem", *layout_fact = "layout", *steps_fact = "iteration",
                      *numbers_file = "numbers";
 // Of the numbers; it changes with what visit() visits.
@@ -354,7 +354,7 @@ void GrowingSpace<T>::evaluate() {
   }
 }
 
-/// What it is, for a checkpoint's manifest.
+/// Describes the space for a checkpoint's manifest.
 template <Scalar T>
 std::string GrowingSpace<T>::description() const {
   return message("a solution space of a ", A_->rows(), " x ", A_->cols(), " operator of ",

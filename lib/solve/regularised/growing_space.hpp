@@ -64,8 +64,8 @@ class GrowingSpace {
   /// The places of those that are not solved, though their data are finite.
   std::vector<std::size_t> unsolved() const;
   const std::vector<double>& fingerprint_of_B() const { return fingerprint_of_B_; }
-  /// Whether CGLS takes so many iterations to this tolerance for the space alone that its preconditioner
-  /// saves more than it costs.
+  /// Whether the preconditioner of the space saves more than it costs, given the iterations that CGLS takes
+  /// to this tolerance for the space alone.
   bool is_worth_preconditioning(double damp, double tolerance) const;
   /// The columns of B, and the probe.
   Index columns() const { return std::ssize(blocks_.powers()); }

@@ -230,7 +230,7 @@ class RegularizedSystem {
   OperatorPtr<T> A_;
 };
 
-/// The bytes of this rank's part of so many vectors in a space.
+/// The bytes of this rank's part of this many vectors in a space.
 template <Scalar T>
 Index bytes_of_vectors(const Space& space, Index columns) {
   if (!space.grid->is_member()) return 0;

@@ -46,7 +46,7 @@ std::vector<Accumulator<T>> sketch_on_root(const LinearOperator<T>& A, std::uint
   return sketch;
 }
 
-/// What rounding and chance leave of σ_min(SA). Overwrites the sketch.
+/// Returns a lower bound from σ_min(SA), less rounding and chance. Overwrites the sketch.
 template <Scalar T>
 double what_is_left(std::vector<Accumulator<T>>& sketch, Index m, Index n, double failure) {
   using Wide = Accumulator<T>;

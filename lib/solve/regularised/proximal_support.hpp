@@ -11,7 +11,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
 
-// What proximal operators share.
+// Shared by proximal operators.
 
 namespace gridlops {
 

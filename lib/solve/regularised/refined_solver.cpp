@@ -64,7 +64,7 @@ class Refinement final : public GradientMethod<T> {
     gain_.describe(state);
   }
 
-  /// What this takes on this rank for the columns of a batch.
+  /// The memory that this needs on this rank for the columns of a batch.
   SolveBytes bytes(const Partition& columns) {
     const ProcessGrid& grid = *A.domain().grid;
     MethodState<T> state(A.domain());

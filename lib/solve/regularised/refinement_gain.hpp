@@ -9,9 +9,9 @@
 
 namespace gridlops {
 
-/// What the active columns of a refined solve measure: how far a step comes, and how fast conjugate gradients
-/// converge. From these follow the tolerance of inner iterations, and whether the approximation saves
-/// anything.
+/// The measurements of the active columns of a refined solve: how far a step comes, and how fast conjugate
+/// gradients converge. From these follow the tolerance of inner iterations, and whether the approximation
+/// saves anything.
 class RefinementGain {
  public:
   /// Describes what is kept between iterations to the state of a method.

@@ -88,7 +88,7 @@ class ColumnRun {
     std::vector<double> none;
     return sum_with(none, terms...);
   }
-  /// The same, and also replaces these numbers by their sums over the ranks.
+  /// Computes the sums, and also replaces these numbers by their sums over the ranks.
   template <class... Terms>
   auto sum_with(std::vector<double>& numbers, const Terms&... terms) {
     saved_.add_flags(numbers);
@@ -96,7 +96,7 @@ class ColumnRun {
     saved_.take_flags(numbers);
     return sums;
   }
-  /// The same for any number of terms.
+  /// Sums any number of terms.
   std::vector<ColumnScalars> sums_of(std::span<const ColumnSum<T>> terms) {
     std::vector<double> numbers;
     saved_.add_flags(numbers);

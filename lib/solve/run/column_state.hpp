@@ -42,8 +42,8 @@ struct ColumnState : ColumnNorms {
 
   /// tested_norm divided by its reference, or 0 if the reference is 0.
   double relative_norm() const;
-  /// The same column with the norms of the original problem, for a method with this test. Norms outside the
-  /// range of double precision are 0 or infinite.
+  /// Returns this column with the norms of the original problem, for a method with this test. Norms outside
+  /// the range of double precision are 0 or infinite.
   ColumnState in_given_units(ToleranceTest test) const;
 
   void visit(StateArchive& archive);

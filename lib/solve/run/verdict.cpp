@@ -50,7 +50,7 @@ bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
          norms.tested_norm <= limits.atol * A * r;
 }
 
-/// What rounding explains of one column: `rounding` is relative, ‖A‖ is that of the bounds.
+/// The norms that rounding explains in one column: `rounding` is relative, ‖A‖ is that of the bounds.
 struct RoundingBounds {
   const ColumnNorms& norms;
   const double norm_A;

@@ -36,7 +36,7 @@ struct ColumnNorms {
   double tested_operator_norm() const;
 };
 
-/// What the caller knows of A, for bounds of errors.
+/// Facts of A that the caller knows, for bounds of errors.
 struct KnownOperator {
   double sigma_min = 0;        ///< no singular value is smaller; with the residual test, no eigenvalue
   double frobenius_norm = 0;   ///< ‖A‖_F or more

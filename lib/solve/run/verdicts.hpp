@@ -92,7 +92,7 @@ class Verdicts {
   ///
   ///   (gᴴM⁻¹g)^½ ≤ (g'ᴴM⁻¹g')^½ + ‖δ‖/√μ + ‖e‖.
   void add_drift(ColumnState& column, const RecomputedNorm& tested) const;
-  /// What judge() says, where the method's norms tell whether x is the solution.
+  /// Returns the verdict of judge(), where the method's norms tell whether x is the solution.
   std::optional<StopReason> verdict(const ColumnState& column, const Rounding& rounding) const;
   VerdictLimits limits_of(const ColumnState& column) const;
 

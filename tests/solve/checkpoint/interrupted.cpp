@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a solver knows besides its vectors, and needs after a restart: wherever it was interrupted, it ends as
-// if it had not been.
+// A solver's state besides its vectors, which it needs after a restart: wherever it was interrupted, it ends
+// as if it had not been.
 #include <algorithm>
 
 #include "io/npy_files.hpp"

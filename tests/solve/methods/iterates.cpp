@@ -32,7 +32,7 @@ Vector conjugate_gradients(const std::function<Vector(const Vector&)>& residual,
   return x;
 }
 
-/// The same rows as copies on every rank that has these columns.
+/// These rows as copies on every rank that has these columns.
 Space copies(const Space& space) { return {space.grid, Cut::uncut(space.dimension()), space.columns}; }
 
 /// The operator, and it with copies of models, of data, or of both; CG needs both alike.

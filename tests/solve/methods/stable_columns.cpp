@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// With `column_stable` a column's bits depend on nothing but that column, however many there are: sums of so
-// many columns that messages of MPI are cut take the ranks in one order, too.
+// With `column_stable` a column's bits depend on nothing but that column, however many there are. Sums
+// over more columns than fit into one message of MPI take the ranks in one order, too.
 #include <cstring>
 
 #include "support/grids.hpp"

@@ -279,7 +279,7 @@ TEST_CASE("Wrong arguments of compositions are refused on all ranks", "[composed
     CHECK_THROWS_AS(separable_sum<double>({space, space}, {f}), ShapeError);
     CHECK_THROWS_AS(separable_sum<double>({space, space}, {f, f}), UsageError);
     CHECK_THROWS_AS(separable_sum<double>({other}, {f})->prox(1, X), ShapeError);
-    // What differs from column to column does so in a composition, too.
+    // Parameters that differ from column to column do so in a composition, too.
     const DistMatrix<double> B(grid, space.layout(2));
     CHECK_THROWS_AS(proximal_gradient(*I, postcompose(l2_misfit(I, B), 1), B, X), UsageError);
     DistMatrix<double> none(grid, space.layout(0));

@@ -129,7 +129,7 @@ TEMPLATE_TEST_CASE("A space that was interrupted goes on, on any grid, also to o
       CHECK(resumed.products() == whole.products());
       const std::vector<T> expected = solution_of(grid, whole), found = solution_of(grid, resumed);
       if (grid == grids[k]) CHECK(found == expected);
-      // What it has is less than it needs for this D; the larger one has no need of more.
+      // It has less than it needs for this D; the larger one has no need of more.
       const SolutionSpace<T> begun(dense_operator<T>(grid, Algorithm::stationary_a, matrix), directory);
       CHECK(begun.end() == SpaceEnd::user_stop);
       CHECK(begun.dimension() < whole.dimension());

@@ -237,7 +237,7 @@ TEMPLATE_LIST_TEST_CASE("A sketch finds what the smallest singular value is not 
         if (condition == 1.0) continue;
         if (on_one_rank == 0) on_one_rank = found;
         CHECK(found == Approx(on_one_rank).epsilon(100 * epsilon_of<T>));
-        // What chance takes is known for every probability (Laurent and Massart).
+        // The share of chance is known for every probability (Laurent and Massart).
         const auto of_chance = [](double failure) {
           const double x = -std::log(failure), s = 36;
           return std::sqrt(s + 2 * std::sqrt(s * x) + 2 * x);

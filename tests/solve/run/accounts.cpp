@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Solvers take so many reductions, bytes and so much memory.
+// Solvers take the reductions, bytes and memory that they promise.
 #include <algorithm>
 #include <functional>
 
@@ -79,7 +79,7 @@ TEST_CASE("An iteration takes two reductions, whatever the number of columns") {
 
 namespace {
 
-/// The bytes that an all_reduce of so many doubles brings to this rank.
+/// The bytes that an all_reduce of this many doubles brings to this rank.
 Index bytes_of_all_reduce(const Communicator& comm, Index count) {
   const Index own = Partition::balanced(count, comm.size()).size(comm.rank());
   return 8 * (own * (comm.size() - 1) + count - own);

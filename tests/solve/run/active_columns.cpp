@@ -62,7 +62,7 @@ class Model {
   std::set<Index> active_;
 };
 
-/// The same account on the ranks of all parts, each of which asks for its own swaps.
+/// That account on the ranks of all parts, each of which asks for its own swaps.
 struct Accounts {
   explicit Accounts(const Partition& columns)
       : of_part(static_cast<std::size_t>(columns.parts()), ActiveColumns(columns)), model(columns) {}

@@ -304,7 +304,7 @@ TEST_CASE("Migrations have their memory on all ranks or on none") {
 }
 
 TEST_CASE("An operator has scratch memory by itself, within others and within callers' operators") {
-  /// What it is made of, as a caller's operator.
+  /// Its parts, as a caller's operator.
   class Callers final : public LinearOperator<double> {
    public:
     explicit Callers(OperatorPtr<double> A)

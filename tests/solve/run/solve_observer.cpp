@@ -319,7 +319,7 @@ TEST_CASE("An iterate is of one element type") {
 
 namespace {
 
-/// What print_table() writes on rank 0, without the time. Other ranks have nothing.
+/// The text of print_table() on rank 0, without the time. Other ranks have nothing.
 template <Scalar T>
 std::string table_of(SolverFunction<T> solver, const LinearOperator<T>& A, const Element<T>& b,
                      SolveOptions options, TableRows rows = {}) {

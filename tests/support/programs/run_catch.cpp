@@ -9,7 +9,7 @@
 
 namespace {
 
-/// With GRIDLOPS_TEST_THREADS each rank has so many threads, and every loop that can uses them.
+/// With GRIDLOPS_TEST_THREADS each rank has that many threads, and every loop that can uses them.
 void use_threads() {
   const char* const threads = std::getenv("GRIDLOPS_TEST_THREADS");
   if (threads == nullptr) return;
