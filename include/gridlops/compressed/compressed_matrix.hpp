@@ -64,6 +64,10 @@ using CompressedMatrixPtr = std::shared_ptr<const CompressedMatrix<T>>;
 /// low-rank LU factorization, IMA J. Numer. Anal. 43, 2023). The error of each tile is computed from its
 /// definition, so that of Ã is known, not estimated.
 ///
+///   const auto rows = hilbert_order(receivers.data(), A.rows(), 2);  // x and y of each receiver
+///   const auto C = compress(A, {.tolerance = 1e-3, .row_order = rows});
+///   cgls(*C, B, X, {.damp = 0.1});  // verdicts are those of C, which is C->report().error from A
+///
 /// Throws UsageError on all ranks if the tolerance is out of range, an order has not each index once, or A
 /// has an element that is not finite; ShapeError if A lies otherwise; OutOfMemory; OutputError if nothing can
 /// be saved in the directory, or something was before.

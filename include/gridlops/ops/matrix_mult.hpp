@@ -42,6 +42,15 @@ GRIDLOPS_EXPORT std::shared_ptr<const ProcessGrid> matrix_grid(Algorithm algorit
 ///   stationary_b  X never moves: it receives the columns of A that it multiplies, partial Y is reduced along
 ///                 grid columns.
 ///
+///   auto matrix = allocate_matrix<double>(grid, matrix_layout(Algorithm::stationary_a, *grid, 600, 400));
+///   matrix.fill([](Index i, Index j) { return 1 / (1.0 + static_cast<double>(i + j)); });
+///   const OperatorPtr<double> A = matrix_mult(Algorithm::stationary_a, std::move(matrix));
+///   auto X = allocate_matrix<double>(grid, A->domain().layout(8));  // eight columns
+///   auto Y = allocate_matrix<double>(grid, A->range().layout(8));
+///   X.fill([](Index i, Index j) { return static_cast<double>(i - j); });
+///   A->apply(1, X, 0, Y);          // Y ← A X
+///   A->apply_adjoint(1, Y, 0, X);  // X ← Aᴴ Y
+///
 /// On grids whose transport is "shared" or "one-sided", summa and stationary_a read blocks of other ranks
 /// instead of receiving them, and applications are collective over the whole grid. If only grid rows or only
 /// grid columns have such a transport, as on "mixed" grids, stationary_a reads along those, and summa reads A

@@ -14,6 +14,14 @@ namespace gridlops {
 // The block diagonal of many matrices, the slices (in seismics, one for each frequency), on groups of ranks.
 // Slices may have different shapes. Each group has a P × Q grid of its own, on which Algorithm::stationary_a
 // multiplies its slices one after the other. See fredholm() for arrays of which every rank has whole slices.
+//
+//   const std::vector<ProductShape> slices(300, {1000, 800, 8, ScalarType::c64});
+//   const SliceGroups groups(grid, slices, divide_ranks(slices, grid->rows() * grid->cols()));
+//   auto matrices = allocate_slices<std::complex<float>>(groups);  // those of this rank's own_slices()
+//   Index slice = groups.own_slices().begin;
+//   for (auto& matrix : matrices) fill_slice(slice++, matrix);
+//   const auto A = grouped_slices(groups, std::move(matrices));  // from groups.models() to groups.data()
+//
 // Reasons: docs/decisions/0054-groups-of-ranks.md.
 
 /// Consecutive ranks, as a grid of this shape, and the number of consecutive slices that they share.
@@ -110,7 +118,8 @@ GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::ve
 /// Makes the block diagonal of slices that are operators themselves, such as compressed matrices: every rank
 /// passes those of its own_slices(), which are on own_grid() and have the spaces of products by stationary_a.
 /// A product applies one after the other. On ranks of the grid has_one_pass() says whether any slice of any
-/// group has one; the others are then multiplied by A and Aᴴ in turn.
+/// group has one; the others are then multiplied by A and Aᴴ in turn. Throws ShapeError, on all ranks, if a
+/// rank passes operators of other slices, spaces or grids.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<OperatorPtr<T>> A);
 

@@ -51,6 +51,14 @@ GRIDLOPS_EXPORT const char* name_of(Acceleration acceleration);
 
 /// The options of all solvers. for_each_option() says which solver takes which option. A solver refuses an
 /// option that it does not take.
+///
+///   SolveOptions options{.max_iterations = 500, .damp = {1e-3, 1e-2, 1e-1}};  // one D for each column of B
+///   options.batch = 16;                                                        // columns at a time
+///   options.checkpoint = {.directory = "checkpoint", .every_seconds = 600};
+///   const SolveReport report = cgls(*A, B, X, options);
+///
+/// Solvers throw UsageError, on all ranks before any communication, for an option that they do not take and
+/// for a number that is NaN, infinite or negative.
 struct SolveOptions {
   Index max_iterations = 100;
   /// Relative to the norm that SolverRow::test names. If unset, 1e-8 in double and 1e-4 in single precision.

@@ -120,6 +120,11 @@ struct SolverOperands {
 ///   ProblemKind::hermitian       solves (A + D²I) xⱼ = bⱼ
 ///   ProblemKind::sparse          minimises ½‖A xⱼ − bⱼ‖² + λⱼ P(xⱼ)
 ///
+///   auto X = allocate_matrix<double>(B.grid(), A->domain().layout(B.cols()));
+///   const SolveReport report = solve(Solver::lsqr, *A, B, X, {.max_iterations = 500, .damp = 0.1});
+///   for (const ColumnReport& column : report.columns)
+///     if (!is_solved(column.reason)) std::cerr << name_of(column.reason) << '\n';
+///
 /// Each column has its own step, convergence test, verdict and history. B is in A.range() and X in
 /// A.domain(). They have the same column partition and do not share memory. An iteration takes two reductions
 /// for any number of columns, unless the solver's own comment says otherwise.

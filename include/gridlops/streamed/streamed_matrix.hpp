@@ -69,6 +69,10 @@ GRIDLOPS_EXPORT DiskRate measure_file(Communicator& comm, const std::string& pat
 /// as it may; threads read the rest ahead, past the system's cache where the file system can, while products
 /// compute. LinearOperator::normal_product() reads A once, a product with any number of columns too.
 ///
+///   const MatrixHeader header = read_matrix_header(grid->comm(), "A.npy");
+///   const auto A = stream_matrix<double>(grid, "A.npy", header, {.memory = Index{4} << 30});
+///   cgls(*A, B, X, {.one_pass = true});  // each rank has 4 GiB of A; an iteration reads the rest once
+///
 /// If a rank cannot read its part, or a part is damaged, products throw InputError on all ranks, a solver at
 /// its next sums. The next product tries again. Ranks compare hashes (XXH3) of a part when they first read
 /// it; each time, if it is in a user's file, or with GRIDLOPS_CHECK=all.
