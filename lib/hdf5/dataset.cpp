@@ -182,7 +182,7 @@ class StoredDataset : public Dataset {
 
   /// Throws UsageError unless there are this many chunks, and these are few enough to look for.
   void require_all_chunks(Index count) const {
-    // Before 1.14 HDF5 goes through all to find one. Each takes some 100 bytes until all are known.
+    // Before 1.14 HDF5 goes through all to find one. Each takes about 100 bytes until all are known.
     constexpr Index most = H5_VERSION_GE(1, 14, 0) ? 100000 : 3000;
     require<UsageError>(count <= most, name_.text, ": has ", count, " chunks, of which no more than ", most,
                         " are read in place with HDF5 ", hdf5_text());

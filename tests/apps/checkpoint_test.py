@@ -397,7 +397,7 @@ def test_space(suite, kills):
     for number in [signal.SIGUSR1] + [signal.SIGKILL] * kills:
         shutil.rmtree(space, ignore_errors=True)
         job = Job(suite, *saving, "--output", "ended.npy", solve=solve)
-        wanted = chance.randrange(2, 6)  # of some 30
+        wanted = chance.randrange(2, 6)  # of about 30
         job.wait_until(lambda: space.exists() and max(generations(space), default=0) >= wanted)
         os.kill(job.process.pid if number == signal.SIGUSR1 else chance.choice(job.ranks() or [job.process.pid]), number)
         run = job.end()

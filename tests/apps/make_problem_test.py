@@ -89,7 +89,7 @@ def check_multiples(suite):
         problem = make_on_several(suite, rows=rows, cols=cols, rhs=9, kind="multiples", **({"dtype": dtype} if dtype else {}))
         if problem is not None:
             A, X, _ = problem
-            # The phase of a wave after 700 m is 220 radians, so its error is some 50 ε.
+            # The phase of a wave after 700 m is 220 radians, so its error is about 50 ε.
             suite.close(A, multiples(rows, cols), 100 * np.finfo(A.dtype).eps * 0.01, "the formula of multiples")
             suite.check(not X.imag.any() and 0.3 < np.abs(X).max() < 3, "X_true is not real and of order 1")
 
