@@ -81,7 +81,8 @@ class SolutionSpace:
     right-hand side and damping, and :meth:`solve_rest` solves those that it left. ``product_cost``: the multiplications of a product
     with one column, unless A is dense.
 
-    ``checkpoint`` names a directory where the space is saved while it grows, by steps or seconds, and at its end; with ``restart``, it goes on from one that was saved for the same A and B, to other dampings, too. ::
+    ``checkpoint`` names a directory where the space is saved while it grows, by steps or seconds, and at its end; with
+    ``restart``, it goes on from one that was saved for the same A and B, to other dampings, too. ::
 
         space = gl.SolutionSpace(op, B, np.geomspace(1e-3, 10, 30))
         damps = [0.1 if curve["chosen"] is None else curve["damps"][curve["chosen"]] for curve in space.curves("lcurve")]
