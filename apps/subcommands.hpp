@@ -79,7 +79,7 @@ struct SolveArguments {
   bool bounds_errors() const { return sigma_min || probable_sigma_min || options.error > 0; }
 };
 
-/// The text of --help for --matrix, and for the names of all matrices.
+/// What --help says of --matrix, and of the names of all matrices.
 inline constexpr const char* matrix_help =
     "The matrix A. Here and elsewhere, P.h5:/A is a dataset in an HDF5 file, and P.h5:/A@0:9,: its first 9 "
     "rows";

@@ -20,7 +20,7 @@ class DependentOptions {
   explicit DependentOptions(const char* decides) : decides_(decides) {}
 
   CLI::Option* only(const std::vector<std::string>& values, CLI::Option* option);
-  /// Does so for all options that the library's table has for some solvers only. `decides` is "--solver".
+  /// The same for all options that the library's table has for some solvers only. `decides` is "--solver".
   void follow_solver_table(Options& options);
 
   /// Throws UsageError if a given option does not apply to this value.

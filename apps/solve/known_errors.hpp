@@ -9,7 +9,7 @@
 
 namespace gridlops::program {
 
-/// A lower bound of the singular values of A, from --sigma-min or from a sketch of A (collective over the
+/// What no singular value of A is below, as --sigma-min says, or what a sketch of A says (collective over the
 /// grid). Throws UsageError on all ranks if --error needs a number and the sketch has none.
 template <Scalar T>
 double sigma_min_of(const SolveArguments& arguments, const LinearOperator<T>& A);

@@ -25,8 +25,8 @@ bool may_be_on_disk(const SolveTask& task) {
          (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
 }
 
-/// The memory that others take after the plan is made, about: libraries and texts, and MPI, which has two
-/// copies of what it sums over ranks.
+/// What others take after the plan is made, about: libraries and texts, and MPI, which has two copies of what
+/// it sums over ranks.
 Index taken_by_others(const SolveTask& task) {
   constexpr Index texts = Index{6} << 20;
   const ProcessGrid& grid = *task.grid;
@@ -42,7 +42,7 @@ Index most_memory(const SolveTask& task, const PlannedSolve& plan) {
                     [&](int row, int col) { return memory_of_rank(plan, row, col); });
 }
 
-/// Returns the part of this memory that is left for A, on the rank that has least left.
+/// What a rank may keep of A, which has the least now, in this memory besides.
 Index room_for_tiles(const SolveTask& task, const PlannedSolve& plan, Index memory) {
   const KeptMatrix kept = task.kept();
   const Index beside = largest_on(task.A.full_ranks(kept.grid), [&](int row, int col) {

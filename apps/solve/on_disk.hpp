@@ -10,7 +10,7 @@
 
 namespace gridlops::program {
 
-/// The bytes of A that a run has read from disks.
+/// What a run has read of A from disks.
 struct DiskUse {
   double bytes = 0, bytes_read = 0;  ///< of all ranks
   double seconds_waited = 0;         ///< of the rank that waited longest
@@ -28,7 +28,7 @@ DiskUse disk_use(const SolveTask& task, std::pair<Index, double> reads);
 void find_room(Communicator& world, SolveTask& task,
                const std::function<PlannedSolve(const SolveTask&)>& plan_of);
 
-/// Says in words how fast the disks are, and how long an iteration takes.
+/// What the disks deliver, and how long an iteration takes, in words.
 std::string disk_text(const SolveTask& task);
 
 }  // namespace gridlops::program

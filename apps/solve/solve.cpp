@@ -122,7 +122,7 @@ bool continues_history(const SolveTask& task) {
   return task.saved.empty() || saved_fact(task.saved, history_fact) == "whole";
 }
 
-/// The user's options for checkpoints, with the facts of this run. damp: of the problem.
+/// What the user asks of checkpoints, with the facts of this run. damp: of the problem.
 CheckpointOptions checkpoint_options(const SolveTask& task, double damp) {
   const SolveArguments& arguments = task.arguments;
   CheckpointOptions checkpoint = arguments.options.checkpoint;

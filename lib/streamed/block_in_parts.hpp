@@ -24,7 +24,7 @@ class BlockInParts final : public StoredBlock<T> {
   using typename SeriesBlock::BeginWait;
   using typename SeriesBlock::WritePart;
 
-  /// The elements to store. They are read once, some rows at a time, or columns.
+  /// What is to be stored. Its elements are read once, some rows at a time, or columns.
   class Source {
    public:
     virtual ~Source() = default;

@@ -108,7 +108,7 @@ class MatrixBlock final : public LocalBlock<T> {
     multiply_once(Planes::both, P, R, Q, W, completed);
   }
 
-  // These use these planes only, if the block is in planes.
+  // The same from these planes, if the block is in planes.
   void visit_rows(Planes planes, const typename LocalBlock<T>::UseRows& use);
   void multiply(Planes planes, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
   void multiply_once(Planes planes, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
