@@ -284,6 +284,13 @@ CLI::Option* Options::added(CLI::Option* option) {
   return option->envname(variable_name(app_, option->get_lnames()[0]));
 }
 
+std::set<std::string> Options::given() const {
+  std::set<std::string> names;
+  for (const CLI::Option* option : app_.get_options())
+    if (option->count() > 0) names.insert(option->get_name());
+  return names;
+}
+
 void Options::examples(const Texts& lines) {
   std::string text = "Examples:\n";
   for (const std::string& line : lines) text += fmt::format("  {}\n", line);

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,6 +161,11 @@ class Options {
   }
   /// The option of this name, as "--damp"; null if there is none.
   CLI::Option* find(const std::string& name) { return app_.get_option_no_throw(name); }
+  /// These exclude each other, or the one needs the other. Both must have been added.
+  void exclude(const char* one, const char* other) { find(one)->excludes(find(other)); }
+  void need(const char* one, const char* other) { find(one)->needs(find(other)); }
+  /// The names of the options that the user gave, as "--damp", on the command line or in the environment.
+  std::set<std::string> given() const;
   /// parse takes the option's text. If it throws a UsageError, the message names the option.
   CLI::Option* parsed(const char* name, const std::function<void(const std::string&)>& parse,
                       const std::string& placeholder, const char* about);

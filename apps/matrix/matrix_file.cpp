@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "command_line/option_rules.hpp"
 #include "gridlops/base/error.hpp"
 
 namespace gridlops::program {
@@ -29,7 +30,7 @@ void MatrixFile::read_tables(Communicator& world) {
 
 void MatrixFile::require_fits(Algorithm algorithm, ScalarType type) const {
   if (!is_compressed()) return;
-  if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
+  if (!may_be(algorithm, Algorithm::stationary_a))
     throw UsageError(fmt::format("{} is compressed, and multiplied by stationary-a only, not by {}", name_,
                                  name_of(algorithm)));
   if (type != header_.type)

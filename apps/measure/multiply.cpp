@@ -8,6 +8,7 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "matrix/matrix_file.hpp"
+#include "matrix/product_arguments.hpp"
 #include "measure/number_checks.hpp"
 #include "measure/report.hpp"
 #include "subcommands.hpp"

@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "command_line/console.hpp"
-#include "command_line/dependent_options.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/machine_file.hpp"
-#include "command_line/option_parser.hpp"
+#include "command_line/option_rules.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
@@ -141,7 +140,7 @@ Plan plan_on(const PlanArguments& arguments, const MachineModel& machine, GridSh
   asked.batch = batch;
   Plan plan = plan_by(arguments, asked, machine, grid);
   const bool is_open = asked.algorithm == Algorithm::automatic && !plan.iteration.one_pass &&
-                       asked.solver != Solver::block_cgls;
+                       !gridlops::row_of(asked.solver).has(Feature::shared_space);
   if (!is_open || plan.memory <= arguments.memory_per_rank) return plan;
   asked.one_pass = false;
   for (const auto& [name, other] : algorithms()) {
@@ -176,9 +175,8 @@ std::optional<Plan> plan_in_place(const PlanArguments& arguments, const MachineM
 std::optional<Plan> plan_for(const PlanArguments& arguments, const MachineModel& machine, int ranks,
                              std::optional<GridShape> grid) {
   const std::optional<Plan> plan = plan_in_place(arguments, machine, ranks, grid);
-  const Algorithm asked = arguments.asked.algorithm;
   const bool may_be_on_disk = arguments.disk_rate > 0 && arguments.asked.on_host &&
-                              (asked == Algorithm::automatic || asked == Algorithm::stationary_a);
+                              may_be(arguments.asked.algorithm, Algorithm::stationary_a);
   if (!may_be_on_disk || (plan && (arguments.A.is_compressed() || plan->batch == arguments.shape.nrhs)))
     return plan;
   PlanArguments on_disk = arguments;
@@ -305,7 +303,7 @@ void take_shape_of_compressed(Communicator& world, PlanArguments& arguments) {
 }
 
 ExitStatus plan(Communicator& world, PlanArguments arguments) {
-  arguments.by_solver.check(name_of(arguments.asked.solver));
+  check_rules(arguments.by_solver.rules(name_of(arguments.asked.solver)));
   if (arguments.matrix.empty() && !arguments.has_size)
     throw UsageError("plan needs --matrix-size, or --matrix with a compressed matrix");
   if (!arguments.matrix.empty()) {
@@ -313,7 +311,7 @@ ExitStatus plan(Communicator& world, PlanArguments arguments) {
   } else {
     arguments.A = MatrixFile({.rows = arguments.shape.rows, .cols = arguments.shape.cols});
   }
-  require_compatible(arguments.asked);
+  check_rules(rules_of(arguments.asked));
   const ProductShape& shape = arguments.shape;
   if (const std::string refusal = shape_refusal(arguments.asked.solver, shape.rows, shape.cols);
       !refusal.empty())
@@ -396,7 +394,7 @@ Action define_plan(Options& options) {
       "What the disk of a rank delivers in a second, such as 500M: A goes there where memory is short");
   options.text("--machine", plan.machine, "FILE", about_machine);
   options.text("--json", plan.json, "FILE", "Writes the plans as JSON");
-  plan.by_solver.follow_solver_table(options);
+  plan.by_solver.follow_table(options, solver_options());
   options.examples(
       {"gridlops plan --matrix-size 100000x20000 --rhs 64 --ranks 1..1024",
        "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G",

@@ -37,15 +37,6 @@ double needed_share(const RefinedReport& refined) {
 
 }  // namespace
 
-void check_certify(const SolveArguments& arguments) {
-  if (arguments.certify.empty()) return;
-  if (arguments.solver != Solver::cgls)
-    throw UsageError(fmt::format("--certify takes conjugate gradients with both matrices, not --solver {}",
-                                 name_of(arguments.solver)));
-  if (arguments.needs_space())
-    throw UsageError("--certify and a space, of --sweep or --space, exclude each other");
-}
-
 std::optional<MatrixFile> read_original(Communicator& world, const SolveArguments& arguments,
                                         const MatrixFile& C) {
   const std::string& name = arguments.certify;

@@ -26,9 +26,6 @@ struct CompressedSolve {
   std::vector<double> bounds{};
 };
 
-/// Throws UsageError if other arguments exclude --certify.
-void check_certify(const SolveArguments& arguments);
-
 /// Reads the header of --certify, if that is given (collective over world). Throws, on all ranks, UsageError
 /// if C is not compressed, and InputError if the matrix has another shape or type.
 std::optional<MatrixFile> read_original(Communicator& world, const SolveArguments& arguments,

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gridlops/solve/solve_observer.hpp"
-#include "subcommands.hpp"
+#include "solve/solve_arguments.hpp"
 
 namespace gridlops::program {
 

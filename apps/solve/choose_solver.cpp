@@ -25,9 +25,8 @@ std::string need_of_cgls(const SolveArguments& arguments) {
 /// The limits are those of docs/performance-notes.md.
 std::string obstacle_to_block(const SolveArguments& arguments, const ProductShape& shape, Index at_once) {
   constexpr Index few = 4;
-  const Algorithm algorithm = arguments.product.algorithm;
   const Index dimension = std::min(shape.rows, shape.cols);
-  if (algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
+  if (!may_be(arguments.product.algorithm, Algorithm::stationary_a))
     return "block-cgls takes another --algorithm";
   if (at_once < few) return fmt::format("only {} of the right-hand sides would share a space", at_once);
   if (at_once > dimension / few)

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "solve/checkpointing.hpp"
-#include "subcommands.hpp"
 
 namespace gridlops::program {
 

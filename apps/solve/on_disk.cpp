@@ -20,9 +20,8 @@ namespace {
 /// Whether the solve needs nothing of A but products by stationary-a in host memory, and norms of columns.
 bool may_be_on_disk(const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
-  const Algorithm algorithm = arguments.product.algorithm;
   return arguments.certify.empty() && arguments.product.device == "cpu" && !arguments.verify_matrix &&
-         (algorithm == Algorithm::automatic || algorithm == Algorithm::stationary_a);
+         may_be(arguments.product.algorithm, Algorithm::stationary_a);
 }
 
 /// What others take after the plan is made, about: libraries and texts, and MPI, which has two copies of what
@@ -146,7 +145,7 @@ void find_room(Communicator& world, SolveTask& task,
                     bytes_text(limit), bytes_text(least)));
   const Index beside = before[0] + taken_by_others(task) + address_space_of_disk_threads(world);
   task.memory_of_tiles = -most_of(-room_for_tiles(task, plan_of(task), limit - beside));
-  const bool chooses = task.iteration.one_pass && !arguments.one_pass_is_given && task.saved.empty();
+  const bool chooses = task.iteration.one_pass && !arguments.is_given("--one-pass") && task.saved.empty();
   // Unless A stays in its file, that writes to the disks.
   const bool measures = arguments.dry_run ? is_asked || task.in_place : chooses;
   if (measures) measure_disks(world, task);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "command_line/console.hpp"
-#include "command_line/dependent_options.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -12,6 +11,7 @@
 #include "solve/certify.hpp"
 #include "solve/choose_solver.hpp"
 #include "solve/solve_record.hpp"
+#include "subcommands.hpp"
 
 namespace gridlops::program {
 
@@ -65,19 +65,6 @@ CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
   return saved;
 }
 
-/// The option, if any, that asks for what needs the elements of a matrix.
-const char* option_for_elements(const SolveArguments& arguments) {
-  const bool has_elements = !arguments.certify.empty();
-  return arguments.precondition != "none"                      ? "--precondition"
-         : arguments.verify_matrix && !has_elements            ? "--verify-matrix"
-         : arguments.options.column_stable                     ? "--column-stable"
-         : arguments.sigma_min || arguments.probable_sigma_min ? "--sigma-min"
-         : arguments.one_pass.value_or(false)                  ? "--one-pass"
-         : arguments.stored_as.storage && !has_elements        ? "--storage"
-         : !arguments.tiles.empty()                            ? "--tiles"
-                                                               : nullptr;
-}
-
 /// The tolerances in a file, one for each column; empty without a file (collective over world).
 std::vector<double> read_tolerances(Communicator& world, const std::string& path, const Sweep& sweep,
                                     Index columns_of_B) {
@@ -116,7 +103,7 @@ IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
                             const CheckpointFacts& saved) {
   IterationRequest asked = request_of(arguments, is_compressed);
   const bool was_on_disk = saved_fact(saved, storage_fact) == disk_name;
-  const bool is_open = !asked.one_pass || (!arguments.one_pass_is_given && was_on_disk);
+  const bool is_open = !asked.one_pass || (!arguments.is_given("--one-pass") && was_on_disk);
   if (const std::string one_pass = saved_fact(saved, one_pass_fact); is_open && !one_pass.empty())
     asked.one_pass = one_pass == "on";
   return asked;
@@ -233,7 +220,7 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   check_sigma_min(arguments, shape);
   require_same_options(task);
   // With the values that a restart takes from its run.
-  require_compatible(request_of(arguments, is_compressed, saved));
+  check_rules(rules_of(request_of(arguments, is_compressed, saved)));
   return task;
 }
 
@@ -254,7 +241,8 @@ void SolveTask::put_on_disk() {
 
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
   const bool never_moves = arguments.needs_space() || is_compressed;
-  const bool has_passes = arguments.one_pass_is_given || arguments.stored_as.place == MatrixPlace::memory;
+  const bool has_passes =
+      arguments.is_given("--one-pass") || arguments.stored_as.place == MatrixPlace::memory;
   return {
       .solver = arguments.solver,
       .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,

@@ -12,7 +12,6 @@
 #include "matrix/matrix_file.hpp"
 #include "solve/checkpointing.hpp"
 #include "solve/sweep.hpp"
-#include "subcommands.hpp"
 
 namespace gridlops::program {
 
@@ -53,9 +52,6 @@ struct SolveTask {
 /// world). Throws InputError or UsageError on all ranks, also if a restart has other options than its run.
 SolveTask read_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
 
-/// is_compressed: the matrix, which then has no other algorithm or pass, and is stored in tiles, in memory or
-/// on disks. With --certify the storage is that of the other matrix.
-IterationRequest request_of(const SolveArguments& arguments, bool is_compressed);
 Layout layout_of_matrix(const SolveTask& task);
 
 }  // namespace gridlops::program

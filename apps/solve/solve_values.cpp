@@ -75,30 +75,24 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
     {"atol", [](const Run& run) { return run.tolerance_or(run.common.atol); }},
     {"btol", [](const Run& run) { return run.tolerance_or(run.common.btol); }},
     {"damp", [](const Run& run) { return run.damp(); }},
-    {"damp-relative", [](const Run& run) { return json_of(run.arguments.damp_relative); }},
     {"damps",  // in a restart, the library compares them
      [](const Run& run) {
        return run.task.sweep && run.solved != nullptr ? Json(run.arguments.sweep.damps) : Json();
      }},
     {"choose", [](const Run& run) { return run.of_choice(name_of(run.arguments.sweep.rule)); }},
-    {"noise", [](const Run& run) { return json_of(run.arguments.sweep.noise); }},
     {"save",
      [](const Run& run) {
        return run.task.sweep.chooses_each ? Json() : run.of_choice(run.arguments.sweep.save);
      }},
     {"lambda",
      [](const Run& run) { return run.arguments.lambda_relative ? Json() : json_of(run.common.lambda); }},
-    {"lambda-relative", [](const Run& run) { return json_of(run.arguments.lambda_relative); }},
     {"step",  // in a restart, the library compares it
      [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
-    {"precondition", [](const Run& run) -> Json { return run.arguments.precondition; }},
     {"sigma-min",
      [](const Run& run) {
        return run.arguments.probable_sigma_min ? Json("probable") : json_of(run.arguments.sigma_min);
      }},
     {"one-pass", [](const Run& run) -> Json { return run.task.iteration.one_pass; }},
-    {"panel", [](const Run& run) -> Json { return run.arguments.product.panel; }},
-    {"verify-matrix", [](const Run& run) -> Json { return run.arguments.verify_matrix; }},
     // A report has these values elsewhere.
     {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
     {"variances",
@@ -116,6 +110,9 @@ Json value_in_report(const SolverOption& option, const Run& run) {
   for_each_option([&](const SolverOption& row, auto field) {
     if (row.title() == std::string_view(option.title())) value = json_of(run.common.*field);
   });
+  for_each_program_option([&](const SolverOption& row, auto value_of) {
+    if (row.name == std::string_view(option.name)) value = json_of(value_of(run.arguments));
+  });
   return value;
 }
 
@@ -125,7 +122,7 @@ std::vector<std::pair<std::string, Json>> fixed_values(const SolveTask& task) {
   const Run run(task);
   const Solver solver = task.arguments.solver;
   std::vector<std::pair<std::string, Json>> fixed{{"--solver", name_of(solver)}};
-  for (const SolverOption& option : solver_options())
+  for (const SolverOption& option : options_of_solve())
     if (option.name != nullptr && option.at_restart == AtRestart::fixed && option.is_taken_by(solver))
       fixed.emplace_back(std::string("--") + option.name, value_in_report(option, run));
   return fixed;
@@ -145,7 +142,7 @@ Json used_options(const SolveTask& task, const Solved& solved) {
     options["solver"] = "auto";
     options["why"] = task.why_solver;
   }
-  for (const SolverOption& option : solver_options()) {
+  for (const SolverOption& option : options_of_solve()) {
     if (option.name == nullptr || !option.is_taken_by(task.arguments.solver)) continue;
     const Json value = value_in_report(option, run);
     std::string name = option.name;

@@ -94,54 +94,6 @@ std::optional<std::vector<double>> damping_range(const std::string& text) {
   return damps;
 }
 
-void check_sweep(const SolveArguments& arguments) {
-  const Solver solver = arguments.solver;
-  const DampingRule rule = arguments.sweep.rule;
-  if (arguments.sweep.damps.empty()) return;
-  if (arguments.precondition != "none") {
-    throw UsageError(
-        "--damps and --precondition exclude each other: with scaled columns the damping is part of the "
-        "operator, which all columns share");
-  }
-  if (row_of(solver).problem != ProblemKind::least_squares &&
-      (rule == DampingRule::lcurve || rule == DampingRule::gcv))
-    throw UsageError(fmt::format("--choose {} is for least squares, and means nothing to {}", name_of(rule),
-                                 name_of(solver)));
-  if (arguments.sweep.noise.has_value() != (rule == DampingRule::discrepancy))
-    throw UsageError("--choose discrepancy and --noise, the norm of the noise in B, need each other");
-  if (!arguments.sweep.in_space() && arguments.sweep.space_dimension > 0)
-    throw UsageError("--space-dimension needs --sweep space or auto, which make a space");
-  if (arguments.sweep.chooses_each() && rule == DampingRule::none)
-    throw UsageError(fmt::format("--sweep {} needs --choose: X has one solution for each right-hand side",
-                                 arguments.sweep.way));
-}
-
-void check_space(const SolveArguments& arguments) {
-  const bool chooses_each = arguments.sweep.chooses_each();
-  if (!chooses_each && !arguments.needs_space()) return;
-  const std::string asked = chooses_each ? "--sweep " + arguments.sweep.way : "--space";
-  const Solver solver = arguments.sweep.by_factor() ? Solver::direct : Solver::cgls;
-  if (arguments.solver != solver)
-    throw UsageError(
-        fmt::format("{} is for {}, not for {}", asked, name_of(solver), name_of(arguments.solver)));
-  const Algorithm algorithm = arguments.product.algorithm;
-  if (arguments.needs_space() && algorithm != Algorithm::automatic && algorithm != Algorithm::stationary_a)
-    throw UsageError(
-        fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share "
-                    "a space lie together",
-                    asked, name_of(algorithm)));
-  const std::vector<std::pair<const char*, bool>> excluded{
-      {"--dry-run", !chooses_each && arguments.dry_run},
-      {"--initial", !arguments.initial.empty()},
-      {"--tolerances", chooses_each && !arguments.tolerances.empty()},
-      {"--precondition", arguments.precondition != "none"},
-      {"--batch", arguments.options.batch > 0},
-      {"--checkpoint", !arguments.sweep.in_space() && !arguments.options.checkpoint.directory.empty()},
-      {"--restart", !arguments.sweep.in_space() && !arguments.options.checkpoint.restart.empty()}};
-  for (const auto& [name, is_given] : excluded)
-    if (is_given) throw UsageError(fmt::format("{} and {} exclude each other", asked, name));
-}
-
 Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrhs) {
   const SweepArguments& asked = arguments.sweep;
   Sweep sweep;

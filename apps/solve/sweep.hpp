@@ -9,7 +9,7 @@
 #include "gridlops/solve/damping_curve.hpp"
 #include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/solution_space.hpp"
-#include "subcommands.hpp"
+#include "solve/solve_arguments.hpp"
 
 namespace gridlops::program {
 
@@ -52,12 +52,6 @@ struct SweepOfEach {
 /// The dampings of FIRST:LAST:COUNT, from FIRST to LAST in equal ratios; none if the text is a file's name.
 /// Throws UsageError if the range is invalid.
 std::optional<std::vector<double>> damping_range(const std::string& text);
-
-/// Throws UsageError if other arguments exclude the requested sweep.
-void check_sweep(const SolveArguments& arguments);
-/// Throws UsageError if other arguments exclude the space that is to be made or to start in, or the factor of
-/// all dampings, if any.
-void check_space(const SolveArguments& arguments);
 
 /// The requested dampings, from a file or a range (collective). Throws InputError on all ranks if they are
 /// not dampings, or do not fit this many right-hand sides.

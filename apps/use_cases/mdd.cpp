@@ -12,6 +12,7 @@
 #include "command_line/finite_checks.hpp"
 #include "command_line/limits.hpp"
 #include "command_line/memory_limit.hpp"
+#include "command_line/option_rules.hpp"
 #include "command_line/option_values.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
@@ -246,46 +247,35 @@ class Mdd {
   const Transform<R> models_, data_;
 };
 
-/// Throws UsageError if the arguments, which have the sizes of files, exclude each other.
-void check(const MddArguments& arguments) {
+/// What excludes what. The arguments have the sizes of files.
+std::vector<Rule> rules_of(const MddArguments& arguments) {
   const Index most = arguments.has_own_data() ? arguments.frequencies : arguments.samples;
-  if (arguments.frequencies > most) {
-    throw UsageError(
-        fmt::format("--nf {} is too many: traces of {} samples, and as many negative times but "
-                    "one, have {} frequencies",
-                    arguments.frequencies, arguments.samples, most));
-  }
-  if (!(arguments.interval > 0))
-    throw UsageError(fmt::format("--interval is {}, but samples need time between them", arguments.interval));
-  if (arguments.independent && arguments.domain == "time") {
-    throw UsageError(
-        "--independent and --domain time exclude each other: in time the frequencies are one "
-        "problem");
-  }
-  if (arguments.compress && !(*arguments.compress > 0 && *arguments.compress < 1))
-    throw UsageError(fmt::format(
-        "--compress is {}, but the error of a kernel, relative to its norm, must be above 0 and below 1",
-        *arguments.compress));
-  if (arguments.independent && arguments.groups) {
-    throw UsageError(
-        "--independent and --groups exclude each other: a rank that shares a frequency cannot solve it "
-        "alone");
-  }
-  if (arguments.on_disk && arguments.common.device != "cpu")
-    throw UsageError("--storage disk is for kernels in host memory, on --device cpu");
-  if (arguments.on_disk && !arguments.kernel_is_complex)
-    throw UsageError(
-        "--storage disk is for a --kernel of spectra: one in time, or one that is generated, becomes spectra "
-        "in "
-        "memory");
-  if (arguments.compress && arguments.common.dry_run)
-    throw UsageError(
-        "--compress and --dry-run exclude each other: how small a kernel becomes shows when it is "
-        "compressed");
-  if (arguments.on_disk && arguments.common.dry_run)
-    throw UsageError(
-        "--storage disk and --dry-run exclude each other: a rank takes what --memory says, or what the "
-        "machine leaves");
+  const double error = arguments.compress.value_or(0.5);
+  const Asked independent{"--independent", arguments.independent}, disk{"--storage disk", arguments.on_disk},
+      compress{"--compress", arguments.compress.has_value()}, dry_run{"--dry-run", arguments.common.dry_run};
+  return {
+      {arguments.frequencies > most,
+       fmt::format("--nf {} is too many: traces of {} samples, and as many negative times but one, have {} "
+                   "frequencies",
+                   arguments.frequencies, arguments.samples, most)},
+      {!(arguments.interval > 0),
+       fmt::format("--interval is {}, but samples need time between them", arguments.interval)},
+      exclude(independent, {"--domain time", arguments.domain == "time"},
+              "in time the frequencies are one problem"),
+      {!(error > 0 && error < 1),
+       fmt::format("--compress is {}, but the error of a kernel, relative to its norm, must be above 0 and "
+                   "below 1",
+                   error)},
+      exclude(independent, {"--groups", arguments.groups},
+              "a rank that shares a frequency cannot solve it alone"),
+      {disk.is_so && arguments.common.device != "cpu",
+       "--storage disk is for kernels in host memory, on --device cpu"},
+      {disk.is_so && !arguments.kernel_is_complex,
+       "--storage disk is for a --kernel of spectra: one in time, or one that is generated, becomes spectra "
+       "in memory"},
+      exclude(compress, dry_run, "how small a kernel becomes shows when it is compressed"),
+      exclude(disk, dry_run, "a rank takes what --memory says, or what the machine leaves"),
+  };
 }
 
 ExitStatus mdd(Communicator& world, const MddArguments& given) {
@@ -295,7 +285,7 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
     read_mdd_sizes(world, arguments);
   else if (arguments.asked_frequencies > 0)
     arguments.frequencies = arguments.asked_frequencies;
-  check(arguments);
+  check_rules(rules_of(arguments));
   arguments.memory_is_given = arguments.memory > 0;
   if (arguments.on_disk && !arguments.memory_is_given) {
     const Index of_threads = address_space_of_disk_threads(world);
@@ -324,36 +314,32 @@ ExitStatus mdd(Communicator& world, const MddArguments& given) {
   });
 }
 
-/// Returns the option without which there are no others for own data.
-CLI::Option* define_own_data(Options& options, MddArguments& mdd) {
+void define_own_data(Options& options, MddArguments& mdd) {
   options.group("Own data");
-  CLI::Option* const kernel = options.text(
+  options.text(
       "--kernel", mdd.kernel, "G",
       "The field between sources and receivers: real, samples x receivers x sources, or its spectra, "
       "complex, frequencies x receivers x sources, as numpy.fft.rfft makes them of as many samples as "
       "the data have. Each rank reads its part");
-  kernel->needs(options
-                    .text("--data", mdd.data, "D",
-                          "Real traces, samples x receivers, or samples x receivers x shots: each shot is a "
-                          "right-hand side. The convolution is a sum over samples and sources, periodic in "
-                          "time. --dtype is that of the files")
-                    ->needs(kernel));
-  options
-      .text("--weights", mdd.weights, "W",
-            "A weight for each trace of the data, which multiplies its residual, 0 where there is no trace: "
-            "real, receivers, or receivers x shots. Shots with other weights than the one before are solved "
-            "after it, as problems of their own")
-      ->needs(kernel);
-  options
-      .whole("--time-zero", mdd.first_sample, "K", 0,
-             "The sample of the data, and of the model, that is time 0 [0]")
-      ->needs(kernel);
+  options.text(
+      "--data", mdd.data, "D",
+      "Real traces, samples x receivers, or samples x receivers x shots: each shot is a right-hand "
+      "side. The convolution is a sum over samples and sources, periodic in time. --dtype is that of "
+      "the files");
+  options.text(
+      "--weights", mdd.weights, "W",
+      "A weight for each trace of the data, which multiplies its residual, 0 where there is no trace: real, "
+      "receivers, or receivers x shots. Shots with other weights than the one before are solved after it, as "
+      "problems of their own");
+  options.whole("--time-zero", mdd.first_sample, "K", 0,
+                "The sample of the data, and of the model, that is time 0 [0]");
+  for (const char* own : {"--data", "--weights", "--time-zero"}) options.need(own, "--kernel");
+  options.need("--kernel", "--data");
   options.whole("--nf", mdd.asked_frequencies, "N", 1,
                 "How many frequencies are kept, from 0 on [400; own data: all]");
-  return kernel;
 }
 
-void define_generated_data(Options& options, MddArguments& mdd, CLI::Option* kernel) {
+void define_generated_data(Options& options, MddArguments& mdd) {
   constexpr double anywhere = std::numeric_limits<double>::lowest();
   options.group("Generated data");
   for (CLI::Option* generated :
@@ -371,28 +357,26 @@ void define_generated_data(Options& options, MddArguments& mdd, CLI::Option* ker
         options.whole(
             "--sources", mdd.sources, "N", 1,
             "Virtual sources, evenly along the model: right-hand sides with a step of their own [1]")})
-    generated->excludes(kernel);
+    generated->excludes(options.find("--kernel"));
 }
 
 void define_compression(Options& options, MddArguments& mdd) {
   options.group("Compressed kernel");
-  CLI::Option* const compress = options.number("--compress", mdd.compress, "T", 0,
-                                               "Compresses the kernel of every frequency by itself, and "
-                                               "inverts what it becomes: the Frobenius norm of "
-                                               "the error, relative to that of the kernel, is at most T, "
-                                               "above 0 and below 1. Implies --groups, unless "
-                                               "--independent is given");
-  options
-      .text("--receiver-positions", mdd.receiver_positions, "P.npy",
-            "Coordinates of the receivers, by which they are ordered for tiles of low rank")
-      ->needs(compress);
-  options.text("--source-positions", mdd.source_positions, "P.npy", "The same for the sources")
-      ->needs(compress);
+  options.number(
+      "--compress", mdd.compress, "T", 0,
+      "Compresses the kernel of every frequency by itself, and inverts what it becomes: the "
+      "Frobenius norm of the error, relative to that of the kernel, is at most T, above 0 and below "
+      "1. Implies --groups, unless --independent is given");
+  options.text("--receiver-positions", mdd.receiver_positions, "P.npy",
+               "Coordinates of the receivers, by which they are ordered for tiles of low rank");
+  options.text("--source-positions", mdd.source_positions, "P.npy", "The same for the sources");
+  for (const char* positions : {"--receiver-positions", "--source-positions"})
+    options.need(positions, "--compress");
 }
 
-void define_disks(Options& options, MddArguments& mdd, CLI::Option* kernel) {
+void define_disks(Options& options, MddArguments& mdd) {
   options.group("Kernel on disks");
-  CLI::Option* const storage = options.parsed(
+  options.parsed(
       "--storage",
       [&mdd](const std::string& text) {
         if (text != "memory" && text != "disk")
@@ -403,16 +387,13 @@ void define_disks(Options& options, MddArguments& mdd, CLI::Option* kernel) {
       "Where a kernel of spectra is, compressed or not; disk: it is never whole in memory; each rank has its "
       "part on a disk, keeps in memory what has room there, and reads the rest ahead. Implies --groups, "
       "unless --independent is given; then a frequency that is solved has all the room [memory]");
-  storage->needs(kernel);
-  options
-      .parsed(
-          "--memory", [&mdd](const std::string& text) { mdd.memory = size_number(text, 1); }, "BYTES",
-          "The most memory of a rank, such as 4G [what the machine and its control groups leave]")
-      ->needs(storage);
-  options
-      .text("--scratch", mdd.scratch, "DIR",
-            "Where --storage disk puts kernels, which are gone when the run ends [$TMPDIR, or /var/tmp]")
-      ->needs(storage);
+  options.parsed(
+      "--memory", [&mdd](const std::string& text) { mdd.memory = size_number(text, 1); }, "BYTES",
+      "The most memory of a rank, such as 4G [what the machine and its control groups leave]");
+  options.text("--scratch", mdd.scratch, "DIR",
+               "Where --storage disk puts kernels, which are gone when the run ends [$TMPDIR, or /var/tmp]");
+  options.need("--storage", "--kernel");
+  for (const char* of_disk : {"--memory", "--scratch"}) options.need(of_disk, "--storage");
 }
 
 }  // namespace
@@ -422,8 +403,8 @@ Action define_mdd(Options& options) {
   MddArguments& mdd = *arguments;
   mdd.common.iterations = 50;
   mdd.common.type = ScalarType::f32;
-  CLI::Option* const kernel = define_own_data(options, mdd);
-  define_generated_data(options, mdd, kernel);
+  define_own_data(options, mdd);
+  define_generated_data(options, mdd);
   options.choice("--domain", mdd.domain, words({"frequency", "time"}),
                  "Where it is solved; the iterations are the same [frequency]");
   options.flag("--independent", mdd.independent,
@@ -434,7 +415,7 @@ Action define_mdd(Options& options) {
                "model divides them. With --domain time each product then moves models and data [with fewer "
                "frequencies than ranks, unless --domain time or --independent is given]");
   define_compression(options, mdd);
-  define_disks(options, mdd, kernel);
+  define_disks(options, mdd);
   define_use_case(options, mdd.common, {Solver::cgls, Solver::lsqr, Solver::lsmr}, "50");
   options.examples(
       {"mpirun -n 4 gridlops mdd --save mdd --cost mdd/cost.txt",

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "command_line/dependent_options.hpp"
+#include "command_line/option_rules.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/array_operators.hpp"
@@ -356,7 +356,7 @@ Action define_poststack(Options& options) {
        "mpirun -n 4 gridlops poststack --data section.npy --background smooth.npy --wavelet wavelet.npy "
        "--save mine"});
   return [arguments, by_regularization](Communicator& world) {
-    by_regularization->check(arguments->regularization);
+    check_rules(by_regularization->rules(arguments->regularization));
     return poststack(world, *arguments);
   };
 }

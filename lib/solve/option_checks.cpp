@@ -57,8 +57,8 @@ const PerColumn* per_column(const Other&) {
   return nullptr;
 }
 
-[[noreturn]] void refuse(const char* method, const SolverOption& option) {
-  throw UsageError(message(option.title(), " is an option of ", names_of(solvers_with(option.feature)),
+[[noreturn]] void refuse(const char* method, const char* option, Feature feature) {
+  throw UsageError(message(option, " is an option of ", names_of(solvers_with(feature)),
                            ", and means nothing to ", method, "; leave it out, or take another solver"));
 }
 
@@ -87,10 +87,11 @@ void check_options(const char* method, Feature features, const SolveOptions& opt
     require<ShapeError>(each == nullptr || each->is_one() || std::ssize(each->values()) == nrhs,
                         each == nullptr ? 0 : each->values().size(), " values of ", option.field,
                         " were given for ", nrhs, " right-hand sides; give one for each, or one for all");
-    if (!has(features, option.feature) && value != defaults.*field) refuse(method, option);
+    if (!has(features, option.feature) && value != defaults.*field)
+      refuse(method, option.title(), option.feature);
   });
   if (!options.damp.is_one() && !has(features, Feature::damping_per_column))
-    refuse(method, solver_option("damps"));
+    refuse(method, "damps", Feature::damping_per_column);
 }
 
 void check_options(const CheckpointOptions& options) {

@@ -60,8 +60,8 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
       on_disk || (may_be_stationary_a && asked.on_host && asked.storage != Storage::columns &&
                   one_pass_is_faster(batch_by(Algorithm::stationary_a), grid));
   const bool one_pass = row_of(asked.solver).has(Feature::one_pass) && asked.one_pass.value_or(one_pass_pays);
-  Algorithm algorithm =
-      one_pass || on_disk || asked.solver == Solver::block_cgls ? Algorithm::stationary_a : asked.algorithm;
+  const bool never_moves = one_pass || on_disk || row_of(asked.solver).has(Feature::shared_space);
+  Algorithm algorithm = never_moves ? Algorithm::stationary_a : asked.algorithm;
   // A factor is made of whole rows, which are cheapest where A never moves.
   if (algorithm == Algorithm::automatic && row_of(asked.solver).has(Feature::factor))
     algorithm = Algorithm::stationary_a;

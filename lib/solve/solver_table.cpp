@@ -11,28 +11,9 @@ namespace gridlops {
 
 namespace {
 
-/// The options of `gridlops solve` that are not fields of SolveOptions.
-const std::vector<SolverOption> of_the_program{
-    {"tolerances", nullptr, Feature::none, AtRestart::honoured},
-    {"damp-relative", nullptr, Feature::damping, AtRestart::fixed},
-    {"damps", nullptr, Feature::damping_per_column, AtRestart::fixed},
-    {"choose", nullptr, Feature::damping_per_column, AtRestart::honoured},
-    {"noise", nullptr, Feature::damping_per_column, AtRestart::honoured},
-    {"save", nullptr, Feature::damping_per_column, AtRestart::honoured},
-    {"lambda-relative", nullptr, Feature::penalty, AtRestart::fixed},
-    {"precondition", nullptr, Feature::column_scaling, AtRestart::fixed},
-    {"variances", nullptr, Feature::variances, AtRestart::fixed},
-    {"sigma-min", nullptr, Feature::error_bound, AtRestart::honoured},
-    {"algorithm", nullptr, Feature::none, AtRestart::honoured},
-    {"panel", nullptr, Feature::none, AtRestart::honoured},
-    {"storage", nullptr, Feature::none, AtRestart::honoured},
-    {"verify-matrix", nullptr, Feature::none, AtRestart::honoured},
-};
-
 std::vector<SolverOption> all_options() {
   std::vector<SolverOption> options;
   for_each_option([&options](const SolverOption& option, auto) { options.push_back(option); });
-  options.insert(options.end(), of_the_program.begin(), of_the_program.end());
   return options;
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of options in docs/solvers.md is that of the library: the same options, solvers and states."""
+"""The table of options in docs/solvers.md is that of the library and of the program: the same options, solvers and states."""
 import re
 
 import rule
 
-PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "lib/solve/solver_table.cpp"
+PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "apps/solve/solve_arguments.hpp"
 NEED_OPERANDS = {"preconditioner", "proximal_operator"}
 
 
@@ -26,8 +26,8 @@ def in_source(root):
     rows = re.findall(r'SolverRow\{Solver::\w+,\s*"([\w-]+)",\s*\w+::\w+,\s*\w+::\w+,\s*([\w:|\s]+?),\s*"', text)
     solvers = {name: features_of(expression, groups) for name, expression in rows}
     solvers = {name: features for name, features in solvers.items() if not features & NEED_OPERANDS}
-    options = re.findall(r'\{"([\w-]+)",\s*"\w+",\s*(?:Feature::)?(\w+),\s*(honoured|fixed)', rule.read(root, OPTIONS))
-    options += re.findall(r'\{"([\w-]+)",\s*nullptr,\s*Feature::(\w+),\s*AtRestart::(\w+)\}', rule.read(root, PROGRAM))
+    options = [option for path, field in ((OPTIONS, r'"\w+"'), (PROGRAM, "nullptr"))
+               for option in re.findall(rf'\{{"([\w-]+)",\s*{field},\s*(?:Feature::)?(\w+),\s*(honoured|fixed)', rule.read(root, path))]
     takers = {name: {solver for solver, features in solvers.items() if feature == "none" or feature in features}
               for name, feature, _ in options}
     return list(solvers), {name: (takers[name], state) for name, _, state in options}
@@ -70,7 +70,7 @@ GOOD = {
              'SolverRow{Solver::block_cgls, "block-cgls", A::b, C::d, solver_features::least_squares, "x", 9, 5},\n'
              'SolverRow{Solver::pcg, "pcg", A::b, C::d, Feature::preconditioner, "x", 9, 5},\n',
     OPTIONS: '  option({"damp", "damp", damping, fixed, problem},\n  option({nullptr, "decay", penalty, fixed},\n',
-    PROGRAM: '    {"one-pass", nullptr, Feature::one_pass, AtRestart::honoured},\n',
+    PROGRAM: '  option({"one-pass", nullptr, Feature::one_pass, honoured}, [](auto& a) -> auto& { return a.one_pass; });\n',
     **page("| `--damp` | yes | yes | fixed |\n| `--one-pass` | yes | | honoured |\n"),
 }
 PLANTS = [

@@ -47,10 +47,10 @@ struct IterationRequest {
 
 /// Chooses what the request leaves open: one pass by one_pass_is_faster(), the algorithm by
 /// choose_algorithm() for the columns of a batch, the storage by faster_storage(). What the solver needs
-/// comes before what was asked for: block_cgls, one pass and a disk take stationary_a, one pass in host
-/// memory takes a packed A, and only solvers with Feature::one_pass have one pass. A factor takes
-/// stationary_a unless another algorithm was asked for. Not collective; ranks with the same arguments and the
-/// same calibration choose alike.
+/// comes before what was asked for: solvers with Feature::shared_space, one pass and a disk take
+/// stationary_a, one pass in host memory takes a packed A, and only solvers with Feature::one_pass have one
+/// pass. A factor takes stationary_a unless another algorithm was asked for. Not collective; ranks with the
+/// same arguments and the same calibration choose alike.
 GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape,
                                                 GridShape grid, const MachineModel& machine = {});
 

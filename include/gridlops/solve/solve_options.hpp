@@ -138,7 +138,7 @@ GRIDLOPS_EXPORT const char* name_of(AtRestart state);
 /// A row of the options table.
 struct SolverOption {
   const char* name;   ///< in `gridlops solve` and its reports, without the dashes; null: not there
-  const char* field;  ///< of SolveOptions; null: `gridlops solve` derives it from files and estimates
+  const char* field;  ///< of SolveOptions; null: it is an option of the program alone
   Feature feature;    ///< a solver takes the option only if it has this feature
   AtRestart at_restart;
   const char* group = "";        ///< the heading in the help text
@@ -206,7 +206,7 @@ void for_each_option(Visit&& visit) {
   option({nullptr, "absolute_tolerance", penalty, honoured}, &O::absolute_tolerance);
 }
 
-/// Returns the table without the fields, plus the options that only `gridlops solve` has.
+/// Returns the table without the fields.
 GRIDLOPS_EXPORT const std::vector<SolverOption>& solver_options();
 /// Returns the option of this name. Throws UsageError if there is none.
 GRIDLOPS_EXPORT const SolverOption& solver_option(std::string_view name);

@@ -59,7 +59,8 @@ enum class Feature : unsigned {
   preconditioner = 1024,     ///< needs SolverOperands::preconditioner
   proximal_operator = 2048,  ///< needs SolverOperands::penalty
   error_bound = 4096,        ///< errors are bounded by the tested norm, see error_bounds()
-  factor = 8192              ///< computes a factor of A, unless SolverOperands::factor is one
+  factor = 8192,             ///< computes a factor of A, unless SolverOperands::factor is one
+  shared_space = 16384       ///< right-hand sides share one space, and lie together: stationary_a
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -113,7 +114,8 @@ inline constexpr std::array solver_rows{
     SolverRow{Solver::lsmr, "lsmr", ProblemKind::least_squares, ToleranceTest::backward_error,
               solver_features::bidiagonal, "the same, to be stopped early", 13, 4},
     SolverRow{Solver::block_cgls, "block-cgls", ProblemKind::least_squares, ToleranceTest::gradient,
-              solver_features::least_squares, "least squares, all right-hand sides in one space", 12, 8},
+              solver_features::least_squares | Feature::shared_space,
+              "least squares, all right-hand sides in one space", 12, 8},
     SolverRow{Solver::direct, "direct", ProblemKind::least_squares, ToleranceTest::gradient,
               Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::variances |
                   Feature::factor,

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "command_line/option_parser.hpp"
+#include "gridlops/solve/plan.hpp"
+#include "gridlops/solve/solve_options.hpp"
+
+namespace gridlops::program {
+
+// Rows of tables of options, and which of them go together.
+
+/// Add the option of a row, whose value has this type.
+void add_option(Options& options, const SolverOption& row, Index& value);
+void add_option(Options& options, const SolverOption& row, bool& value);
+void add_option(Options& options, const SolverOption& row, std::string& value);
+void add_option(Options& options, const SolverOption& row, Threshold& value);
+template <class Number>
+requires std::is_assignable_v<Number&, double>
+void add_option(Options& options, const SolverOption& row, Number& value) {
+  options.number(("--" + std::string(row.name)).c_str(), value, row.placeholder, 0, row.help);
+}
+
+/// Adds the option of a row with this heading, unless it has been added already, or its type has a syntax of
+/// its own.
+template <class Value>
+void define_row(Options& options, const char* group, const SolverOption& row, Value& value) {
+  if constexpr (requires { add_option(options, row, value); }) {
+    if (row.name == nullptr || std::string_view(row.group) != group) return;
+    if (options.find(std::string("--") + row.name) == nullptr) add_option(options, row, value);
+  }
+}
+
+/// Whether this algorithm is asked for, or left open.
+inline bool may_be(Algorithm asked, Algorithm algorithm) {
+  return asked == Algorithm::automatic || asked == algorithm;
+}
+
+/// A rule that arguments break by themselves, whatever files and machines have.
+struct Rule {
+  bool is_broken = false;
+  std::string text;  ///< says why that is refused
+};
+
+/// An option, perhaps with a value, and whether it is asked for.
+struct Asked {
+  std::string option;
+  bool is_so = false;
+};
+/// These exclude each other. why: the end of the text; may be empty.
+Rule exclude(const Asked& one, const Asked& other, const std::string& why = {});
+
+/// Throws UsageError with the text of the first rule that is broken.
+void check_rules(const std::vector<Rule>& rules);
+
+/// Options that apply only to some values of one other option, such as --conlim with --solver lsqr or lsmr.
+/// Their help says so.
+class DependentOptions {
+ public:
+  /// decides: the option on which they depend, such as "--solver". It must outlive this object.
+  explicit DependentOptions(const char* decides) : decides_(decides) {}
+
+  CLI::Option* only(const std::vector<std::string>& values, CLI::Option* option);
+  /// The same for all options that a table has for some solvers only. `decides` is "--solver".
+  void follow_table(Options& options, const std::vector<SolverOption>& table);
+
+  /// Returns the rules that options which do not apply to this value must not be given.
+  std::vector<Rule> rules(const std::string& value) const;
+
+ private:
+  struct Entry {
+    const CLI::Option* option;
+    std::vector<std::string> values;
+  };
+  const char* decides_;
+  std::vector<Entry> entries_;
+};
+
+/// Returns the rules for the algorithm, the passes and the storage that are asked for.
+std::vector<Rule> rules_of(const IterationRequest& asked);
+
+/// Says in words what the solver has against matrices of this shape; empty if nothing.
+std::string shape_refusal(Solver solver, Index rows, Index cols);
+
+}  // namespace gridlops::program

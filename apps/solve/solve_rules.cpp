@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "solve/solve_arguments.hpp"
+
+// What excludes what among the options of `gridlops solve`. Rules that know the file or the memory are asked
+// of the matrix (MatrixFile), and of what finds room for it (find_room()).
+
+namespace gridlops::program {
+
+namespace {
+
+/// Rules of what makes a space, or a factor, for all right-hand sides and dampings, or starts in a space.
+std::vector<Rule> rules_of_sharing(const SolveArguments& a) {
+  const bool chooses_each = a.sweep.chooses_each(), leaves_no_state = !a.sweep.in_space();
+  const std::string name = chooses_each ? "--sweep " + a.sweep.way : "--space";
+  const Asked shared{name, chooses_each || a.needs_space()};
+  const Solver solver = a.sweep.by_factor() ? Solver::direct : Solver::cgls;
+  const Algorithm algorithm = a.product.algorithm;
+  return {
+      {shared.is_so && a.solver != solver,
+       fmt::format("{} is for {}, not for {}", name, name_of(solver), name_of(a.solver))},
+      {a.needs_space() && !may_be(algorithm, Algorithm::stationary_a),
+       fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share a space lie "
+                   "together",
+                   name, name_of(algorithm))},
+      exclude(shared, {"--dry-run", !chooses_each && a.dry_run}),
+      exclude(shared, {"--initial", !a.initial.empty()}),
+      exclude(shared, {"--tolerances", chooses_each && !a.tolerances.empty()}),
+      exclude(shared, {"--precondition", a.precondition != "none"}),
+      exclude(shared, {"--batch", a.options.batch > 0}),
+      exclude(shared, {"--checkpoint", leaves_no_state && !a.options.checkpoint.directory.empty()}),
+      exclude(shared, {"--restart", leaves_no_state && !a.options.checkpoint.restart.empty()}),
+  };
+}
+
+/// Rules of the sweep, and of all else.
+std::vector<Rule> rules_of_problem(const SolveArguments& a) {
+  const SolverRow& solver = row_of(a.solver);
+  const SweepArguments& sweep = a.sweep;
+  const bool sweeps = !sweep.damps.empty();
+  const Asked precondition{"--precondition", a.is_given("--precondition")};
+  return {
+      exclude({"--variances", a.is_given("--variances")}, precondition,
+              "with scaled columns the estimates are those of the scaled X"),
+      exclude({"--damps", sweeps}, {"--precondition", a.precondition != "none"},
+              "with scaled columns the damping is part of the operator, which all columns share"),
+      {sweeps && solver.problem != ProblemKind::least_squares &&
+           (sweep.rule == DampingRule::lcurve || sweep.rule == DampingRule::gcv),
+       fmt::format("--choose {} is for least squares, and means nothing to {}", name_of(sweep.rule),
+                   solver.name)},
+      {sweeps && sweep.noise.has_value() != (sweep.rule == DampingRule::discrepancy),
+       "--choose discrepancy and --noise, the norm of the noise in B, need each other"},
+      {sweeps && !sweep.in_space() && sweep.space_dimension > 0,
+       "--space-dimension needs --sweep space or auto, which make a space"},
+      {sweeps && sweep.chooses_each() && sweep.rule == DampingRule::none,
+       fmt::format("--sweep {} needs --choose: X has one solution for each right-hand side", sweep.way)},
+  };
+}
+
+std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
+  const bool certifies = !a.certify.empty();
+  return {
+      {certifies && a.solver != Solver::cgls,
+       fmt::format("--certify takes conjugate gradients with both matrices, not --solver {}",
+                   name_of(a.solver))},
+      exclude({"--certify", certifies}, {"a space, of --sweep or --space,", a.needs_space()}),
+      exclude({"--error", a.options.error > 0}, {"--precondition", a.is_given("--precondition")},
+              "the solver finds z of x = P z, and the error is that of x"),
+      {a.bounds_errors() && a.sigma_min.value_or(0) == 0 && !a.probable_sigma_min && !a.is_damped(),
+       "nothing bounds errors without damping, unless --sigma-min says that no singular value of A is near "
+       "0"},
+      {row_of(a.solver).has(Feature::penalty) && !a.is_given("--lambda") && !a.lambda_relative,
+       fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "
+                   "--lambda-relative, 0.1 say; 0 would be least squares, which lsqr solves in far fewer "
+                   "iterations",
+                   name_of(a.solver))},
+  };
+}
+
+}  // namespace
+
+std::vector<Rule> rules_of(const SolveArguments& arguments) {
+  std::vector<Rule> rules = rules_of(request_of(arguments, false));
+  for (auto* more : {rules_of_problem, rules_of_sharing, rules_of_accuracy})
+    for (Rule& rule : more(arguments)) rules.push_back(std::move(rule));
+  return rules;
+}
+
+void relate_options(Options& options) {
+  options.exclude("--damp-relative", "--damp");
+  options.exclude("--lambda-relative", "--lambda");
+  for (const char* other : {"--damp", "--damp-relative", "--space"}) options.exclude("--damps", other);
+  options.exclude("--tolerances", "--tolerance");
+  for (const char* of_sweep : {"--sweep", "--choose", "--curve"}) options.need(of_sweep, "--damps");
+  for (const char* of_choice : {"--noise", "--save", "--space-dimension"})
+    options.need(of_choice, "--choose");
+  options.need("--checkpoint-every", "--checkpoint");
+}
+
+const char* option_for_elements(const SolveArguments& arguments) {
+  const bool has_elements = !arguments.certify.empty();
+  const std::vector<std::pair<const char*, bool>> options{
+      {"--precondition", arguments.precondition != "none"},
+      {"--verify-matrix", arguments.verify_matrix && !has_elements},
+      {"--column-stable", arguments.options.column_stable},
+      {"--sigma-min", arguments.sigma_min || arguments.probable_sigma_min},
+      {"--one-pass", arguments.one_pass.value_or(false)},
+      {"--storage", arguments.stored_as.storage && !has_elements},
+      {"--tiles", !arguments.tiles.empty()}};
+  const auto found = std::find_if(options.begin(), options.end(), [](const auto& row) { return row.second; });
+  return found == options.end() ? nullptr : found->first;
+}
+
+}  // namespace gridlops::program
