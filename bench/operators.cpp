@@ -10,7 +10,6 @@
 #include "bench/benchmarks.hpp"
 #include "bench/measure/results.hpp"
 #include "command_line/grid.hpp"
-#include "command_line/machine_file.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/ops/array_operators.hpp"
@@ -18,6 +17,7 @@
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/kirchhoff.hpp"
 #include "gridlops/ops/slice_groups.hpp"
+#include "machine/machine_file.hpp"
 
 namespace gridlops::bench {
 

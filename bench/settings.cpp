@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "command_line/limits.hpp"
 #include "gridlops/base/random.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "machine/limits.hpp"
 
 using namespace gridlops;
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "command_line/machine_file.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/ops/cost_model.hpp"
+#include "machine/machine_file.hpp"
 
 namespace gridlops::program {
 

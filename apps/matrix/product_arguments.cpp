@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "matrix/product_arguments.hpp"
 
-#include "command_line/machine_file.hpp"
+#include "machine/machine_file.hpp"
 
 namespace gridlops::program {
 

@@ -10,11 +10,11 @@
 
 #include "command_line/console.hpp"
 #include "command_line/grid.hpp"
-#include "command_line/limits.hpp"
-#include "command_line/machine_file.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/gpu.hpp"
 #include "gridlops/io/text_file.hpp"
+#include "machine/limits.hpp"
+#include "machine/machine_file.hpp"
 #include "measure/report.hpp"
 #include "subcommands.hpp"
 

@@ -11,14 +11,14 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "command_line/machine_file.hpp"
 #include "command_line/option_rules.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "machine/machine_file.hpp"
 #include "matrix/matrix_file.hpp"
-#include "measure/memory_plan.hpp"
+#include "matrix/memory_plan.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "command_line/console.hpp"
-#include "command_line/memory_limit.hpp"
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "gridlops/local/backend.hpp"
+#include "machine/memory_limit.hpp"
 
 namespace gridlops::program {
 

@@ -11,7 +11,7 @@
 
 #include "gridlops/base/random.hpp"
 #include "gridlops/solve/error_bound.hpp"
-#include "measure/memory_plan.hpp"
+#include "matrix/memory_plan.hpp"
 #include "solve/known_errors.hpp"
 
 namespace gridlops::program {

@@ -8,7 +8,7 @@
 
 #include "gridlops/solve/refined_solver.hpp"
 #include "measure/report.hpp"
-#include "solve/solve_task.hpp"
+#include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gridlops/solve/solve_observer.hpp"
-#include "solve/solve_arguments.hpp"
+#include "solve/task/solve_arguments.hpp"
 
 namespace gridlops::program {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gridlops/ops/linear_operator.hpp"
-#include "solve/solve_task.hpp"
+#include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {
 

@@ -11,7 +11,7 @@
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
-#include "solve/solve_task.hpp"
+#include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {
 

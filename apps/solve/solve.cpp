@@ -17,14 +17,14 @@
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/spectral_factor.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "measure/memory_plan.hpp"
+#include "matrix/memory_plan.hpp"
 #include "measure/metered_product.hpp"
 #include "measure/number_checks.hpp"
 #include "solve/known_errors.hpp"
 #include "solve/matrix_of_task.hpp"
-#include "solve/on_disk.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
+#include "solve/task/placement.hpp"
 
 namespace gridlops::program {
 

@@ -7,8 +7,8 @@
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
 #include "solve/column_figures.hpp"
-#include "solve/on_disk.hpp"
-#include "solve/solve_task.hpp"
+#include "solve/task/placement.hpp"
+#include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {
 

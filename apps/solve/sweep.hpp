@@ -9,7 +9,7 @@
 #include "gridlops/solve/damping_curve.hpp"
 #include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/solution_space.hpp"
-#include "solve/solve_arguments.hpp"
+#include "solve/task/solve_arguments.hpp"
 
 namespace gridlops::program {
 

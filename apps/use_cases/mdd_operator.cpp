@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "command_line/grid.hpp"
-#include "command_line/machine_file.hpp"
 #include "command_line/station_order.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
@@ -16,6 +15,7 @@
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/fredholm.hpp"
 #include "gridlops/ops/slice_groups.hpp"
+#include "machine/machine_file.hpp"
 #include "use_cases/mdd_files.hpp"
 #include "use_cases/mdd_kernel.hpp"
 

@@ -14,9 +14,9 @@
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
-#include "solve/objective.hpp"
 #include "subcommands.hpp"
 #include "use_cases/impedance.hpp"
+#include "use_cases/objective.hpp"
 #include "use_cases/own_arrays.hpp"
 #include "use_cases/use_case.hpp"
 

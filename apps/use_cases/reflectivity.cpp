@@ -3,9 +3,9 @@
 
 #include "gridlops/ops/array_operators.hpp"
 #include "gridlops/solve/proximal.hpp"
-#include "solve/objective.hpp"
 #include "subcommands.hpp"
 #include "use_cases/impedance.hpp"
+#include "use_cases/objective.hpp"
 #include "use_cases/use_case.hpp"
 
 namespace gridlops::program {

@@ -16,7 +16,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/io/text_file.hpp"
-#include "measure/memory_plan.hpp"
+#include "matrix/memory_plan.hpp"
 #include "solve/solve_progress.hpp"
 #include "subcommands.hpp"
 

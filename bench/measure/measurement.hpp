@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "command_line/limits.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/ops/cost_model.hpp"
+#include "machine/limits.hpp"
 
 namespace gridlops::bench {
 

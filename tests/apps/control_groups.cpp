@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What control groups leave of their memory, read from a folder that stands for the system's.
-#include "command_line/control_groups.hpp"
+#include "machine/control_groups.hpp"
 
 #include <cstdlib>
 #include <filesystem>

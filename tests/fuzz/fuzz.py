@@ -23,7 +23,7 @@ SOURCES = [HERE / "targets.cpp", *(ROOT / name for name in (
     "lib/base/hash.cpp", "lib/base/message.cpp", "lib/io/array_name.cpp", "lib/io/npy_header.cpp", "lib/io/manifest.cpp", "lib/io/calibration_file.cpp", "lib/comm/grid_shape.cpp",
     "lib/compressed/tile_tables.cpp", "lib/dist/partition.cpp", "lib/solve/methods/small_dense.cpp",
     "lib/solve/run/active_columns.cpp", "lib/solve/run/column_state.cpp", "lib/solve/run/verdict.cpp",
-    "apps/command_line/machine_text.cpp", "apps/command_line/option_values.cpp"))]
+    "apps/machine/machine_text.cpp", "apps/command_line/option_values.cpp"))]
 TARGETS = sorted(path.name for path in (HERE / "corpus").iterdir())
 FLAGS = ["-std=c++20", "-O2", "-g", "-DXXH_INLINE_ALL", "-DFMT_HEADER_ONLY"]
 SANITIZED = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]

@@ -15,7 +15,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "command_line/machine_file.hpp"
 #include "command_line/option_values.hpp"
 #include "compressed/tile_tables.hpp"
 #include "gridlops/base/error.hpp"
@@ -24,6 +23,7 @@
 #include "io/calibration_file.hpp"
 #include "io/manifest.hpp"
 #include "io/npy_header.hpp"
+#include "machine/machine_file.hpp"
 #include "solve/methods/projected_problem.hpp"
 #include "solve/run/active_columns.hpp"
 #include "solve/run/column_state.hpp"

@@ -5,7 +5,7 @@ import re
 
 import rule
 
-PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "apps/solve/solve_arguments.hpp"
+PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "apps/solve/task/solve_arguments.hpp"
 NEED_OPERANDS = {"preconditioner", "proximal_operator"}
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "command_line/machine_file.hpp"
+#include "machine/machine_file.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "command_line/limits.hpp"
+#include "machine/limits.hpp"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "solve/solve_arguments.hpp"
+#include "solve/task/solve_arguments.hpp"
 
 // What excludes what among the options of `gridlops solve`. Rules that know the file or the memory are asked
 // of the matrix (MatrixFile), and of what finds room for it (find_room()).

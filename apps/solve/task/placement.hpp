@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "measure/memory_plan.hpp"
-#include "solve/solve_task.hpp"
+#include "matrix/memory_plan.hpp"
+#include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {
 

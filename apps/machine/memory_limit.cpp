@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "command_line/memory_limit.hpp"
+#include "machine/memory_limit.hpp"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line/control_groups.hpp"
+#include "machine/control_groups.hpp"
 
 namespace gridlops::program {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "solve/choose_solver.hpp"
+#include "solve/task/choose_solver.hpp"
 
 #include <fmt/format.h>
 

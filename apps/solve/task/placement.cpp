@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "solve/on_disk.hpp"
+#include "solve/task/placement.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "command_line/console.hpp"
-#include "command_line/limits.hpp"
-#include "command_line/memory_limit.hpp"
 #include "gridlops/base/error.hpp"
+#include "machine/limits.hpp"
+#include "machine/memory_limit.hpp"
 
 namespace gridlops::program {
 

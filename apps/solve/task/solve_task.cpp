@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "solve/solve_task.hpp"
+#include "solve/task/solve_task.hpp"
 
 #include <fmt/format.h>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "command_line/machine_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "machine/machine_file.hpp"
 #include "solve/certify.hpp"
-#include "solve/choose_solver.hpp"
 #include "solve/solve_record.hpp"
+#include "solve/task/choose_solver.hpp"
 #include "subcommands.hpp"
 
 namespace gridlops::program {

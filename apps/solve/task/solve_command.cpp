@@ -8,8 +8,8 @@
 
 #include "command_line/option_values.hpp"
 #include "gridlops/base/error.hpp"
-#include "solve/solve_arguments.hpp"
 #include "solve/sweep.hpp"
+#include "solve/task/solve_arguments.hpp"
 #include "subcommands.hpp"
 
 // The options of `gridlops solve`, and their syntax.

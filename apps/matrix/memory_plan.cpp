@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "measure/memory_plan.hpp"
+#include "matrix/memory_plan.hpp"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command_line/console.hpp"
-#include "command_line/machine_file.hpp"
 #include "gridlops/base/error.hpp"
+#include "machine/machine_file.hpp"
 
 namespace gridlops::program {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "command_line/control_groups.hpp"
+#include "machine/control_groups.hpp"
 
 #include <algorithm>
 #include <cstdlib>
