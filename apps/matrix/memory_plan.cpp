@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "command_line/console.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/solver.hpp"
 
 namespace gridlops::program {
@@ -64,9 +65,9 @@ class RankPlan {
 
   Index solver_workspace() const {
     return solver_workspace_bytes(
-        {plan_.space_bytes ? Solver::pcgls : plan_.solver, plan_.range, plan_.domain, plan_.shape.type,
-         columns_at_a_time(), plan_.batch, plan_.damped, plan_.initial_guess, plan_.one_pass, plan_.scaled,
-         plan_.guarded, plan_.own_damps},
+        {plan_.space_bytes ? Solver::pcgls : plan_.iteration.solver, plan_.range, plan_.domain,
+         plan_.shape.type, columns_at_a_time(), plan_.batch, plan_.damped, plan_.initial_guess,
+         plan_.iteration.one_pass, plan_.scaled, plan_.guarded, plan_.own_damps},
         row_, col_);
   }
 
@@ -79,10 +80,10 @@ class RankPlan {
     const auto larger = [](const RankCost& a, const RankCost& b) {
       return std::max(a.workspace_bytes, b.workspace_bytes);
     };
-    Index bytes = product_workspace_bytes(plan_.algorithm, shape_of(columns), grid_.shape(), row_, col_,
-                                          plan_.one_pass, plan_.panel);
+    Index bytes = product_workspace_bytes(plan_.iteration.algorithm, shape_of(columns), grid_.shape(), row_,
+                                          col_, plan_.iteration.one_pass, plan_.iteration.panel);
     // One product with Aᴴ has R and A P side by side.
-    if (plan_.one_pass && plan_.storage == Storage::columns)
+    if (plan_.iteration.one_pass && plan_.iteration.storage == Storage::columns)
       bytes += plan_.matrix.row_range(grid_, row_, col_).size * 2 * columns * size_of(plan_.shape.type);
     if (redistributes())
       bytes += block(plan_.product_range.layout(columns)) +
@@ -92,9 +93,10 @@ class RankPlan {
 
   Index received_per_iteration() const {
     const Index columns = plan_.shape.nrhs;
-    if (plan_.one_pass) return normal_product(columns).bytes_received;
+    if (plan_.iteration.one_pass) return normal_product(columns).bytes_received;
     Index bytes = product(false, columns).bytes_received;
-    if (row_of(plan_.solver).multiplies_with_adjoint()) bytes += product(true, columns).bytes_received;
+    if (row_of(plan_.iteration.solver).multiplies_with_adjoint())
+      bytes += product(true, columns).bytes_received;
     if (redistributes()) bytes += redistribution(false, columns).bytes_received;
     return bytes;
   }
@@ -105,7 +107,8 @@ class RankPlan {
     return shape;
   }
   RankCost product(bool adjoint, Index columns) const {
-    return product_cost(plan_.algorithm, shape_of(columns), grid_.shape(), row_, col_, adjoint, plan_.panel);
+    return product_cost(plan_.iteration.algorithm, shape_of(columns), grid_.shape(), row_, col_, adjoint,
+                        plan_.iteration.panel);
   }
   RankCost normal_product(Index columns) const {
     return normal_product_cost(shape_of(columns), grid_.shape(), row_, col_);
@@ -125,8 +128,38 @@ class RankPlan {
 
 }  // namespace
 
+PlannedSolve plan_solve(const MatrixFile& A, const KeptMatrix& how, const PlannedIteration& iteration,
+                        const ProductShape& shape, Index batch,
+                        const std::shared_ptr<const ProcessGrid>& grid) {
+  const Layout layout = matrix_layout(iteration.algorithm, *grid, shape.rows, shape.cols);
+  const bool is_hermitian = row_of(iteration.solver).problem == ProblemKind::hermitian;
+  return with_scalar_type(shape.type, [&]<Scalar T>() -> PlannedSolve {
+    const OperatorPtr<T> product = matrix_mult(iteration.algorithm, planned_matrix<T>(grid, layout));
+    return {.iteration = iteration,
+            .shape = shape,
+            .batch = batch,
+            .matrix = layout,
+            .tile_bytes = A.tile_bytes(how),
+            .product_range = product->range(),
+            .range = is_hermitian ? product->domain() : product->range(),
+            .domain = product->domain()};
+  });
+}
+
 Index memory_of_rank(const PlannedSolve& plan, int row, int col) {
   return RankPlan(plan, row, col).bytes()[in_all];
+}
+
+Index most_memory(const PlannedSolve& plan, const MatrixFile& A) {
+  return largest_on(A.full_ranks(plan.range.grid->shape()),
+                    [&](int row, int col) { return memory_of_rank(plan, row, col); });
+}
+
+Index room_for_tiles(const PlannedSolve& plan, const MatrixFile& A, const KeptMatrix& how, Index memory) {
+  const Index beside = largest_on(A.full_ranks(how.grid), [&](int row, int col) {
+    return memory_of_rank(plan, row, col) - A.sizes_on_disk(how, row, col).memory;
+  });
+  return std::max<Index>(memory - beside, 0);
 }
 
 std::string bytes_table(std::span<const char* const> names, std::span<const Index> least,

@@ -64,47 +64,20 @@ KeptMatrix kept_matrix(const PlanArguments& arguments, const Plan& plan, Index m
           .memory = memory};
 }
 
-template <Scalar T>
-PlannedSolve planned_solve(const PlanArguments& arguments, const Plan& plan, Index memory) {
-  const PlannedIteration& iteration = plan.iteration;
+PlannedSolve planned_solve(const PlanArguments& arguments, const Plan& plan, Index memory = 0) {
   // This grid has no ranks here, so it takes no memory.
   const auto grid = std::make_shared<const ProcessGrid>(plan.grid, make_host_backend());
-  const Layout layout = matrix_layout(iteration.algorithm, *grid, arguments.shape.rows, arguments.shape.cols);
-  const OperatorPtr<T> product = matrix_mult(iteration.algorithm, DistMatrix<T>(grid, layout));
-  return {.solver = iteration.solver,
-          .algorithm = iteration.algorithm,
-          .shape = arguments.shape,
-          .batch = plan.batch,
-          .one_pass = iteration.one_pass,
-          .matrix = layout,
-          .tile_bytes = arguments.A.tile_bytes(kept_matrix(arguments, plan, memory)),
-          .product_range = product->range(),
-          .range = row_of(iteration.solver).problem == ProblemKind::hermitian ? product->domain()
-                                                                              : product->range(),
-          .domain = product->domain(),
-          .storage = iteration.storage};
-}
-
-/// The bytes of the rank that needs most.
-template <Scalar T>
-Index memory_of(const PlanArguments& arguments, const Plan& plan, Index memory = 0) {
-  const PlannedSolve solve = planned_solve<T>(arguments, plan, memory);
-  return largest_on(arguments.A.full_ranks(plan.grid),
-                    [&](int row, int col) { return memory_of_rank(solve, row, col); });
+  return plan_solve(arguments.A, kept_matrix(arguments, plan, memory), plan.iteration, arguments.shape,
+                    plan.batch, grid);
 }
 
 /// Puts A of a plan on disks: all ranks keep as much of it as the rest of the fullest one's memory leaves. An
 /// iteration takes as long as the disk or as the cores need, whichever is longer.
-template <Scalar T>
 void put_on_disk(const PlanArguments& arguments, const MachineModel& machine, Plan& plan) {
   const MatrixFile& A = arguments.A;
-  const PlannedSolve least = planned_solve<T>(arguments, plan, 0);
-  const KeptMatrix all_on_disk = kept_matrix(arguments, plan);
-  const Index beside = largest_on(A.full_ranks(plan.grid), [&](int row, int col) {
-    return memory_of_rank(least, row, col) - A.sizes_on_disk(all_on_disk, row, col).memory;
-  });
-  const Index room = std::max<Index>(arguments.memory_per_rank - beside, 0);
-  plan.memory = memory_of<T>(arguments, plan, room);
+  const Index room = room_for_tiles(planned_solve(arguments, plan), A, kept_matrix(arguments, plan),
+                                    arguments.memory_per_rank);
+  plan.memory = most_memory(planned_solve(arguments, plan, room), A);
   const KeptMatrix kept = kept_matrix(arguments, plan, room);
   plan.disk = largest_on(A.full_ranks(plan.grid),
                          [&](int row, int col) { return A.sizes_on_disk(kept, row, col).disk; });
@@ -122,10 +95,11 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
   plan.batch = asked.batch;
   plan.iteration = plan_iteration(asked, shape, grid, machine);
   plan.seconds = arguments.A.modelled(iteration_seconds(plan.iteration, grid, machine));
-  with_scalar_type(shape.type, [&]<Scalar T>() {
-    if (plan.iteration.place == MatrixPlace::disk) return put_on_disk<T>(arguments, machine, plan);
-    plan.memory = memory_of<T>(arguments, plan);
-  });
+  if (plan.iteration.place == MatrixPlace::disk) {
+    put_on_disk(arguments, machine, plan);
+  } else {
+    plan.memory = most_memory(planned_solve(arguments, plan), arguments.A);
+  }
   plan.all_seconds =
       plan.seconds *
       static_cast<double>(arguments.iterations *

@@ -110,7 +110,7 @@ SolveReport solve_for_original(const SolveTask& task, const LinearOperator<T>& A
 
 template <Scalar T>
 CertifiedBytes certified_bytes(const SolveTask& task, const LinearOperator<T>& A) {
-  const ProcessGrid& grid = *task.grid;
+  const ProcessGrid& grid = *task.grid();
   if (!grid.is_member()) return {};
   const Index nrhs = task.shape.nrhs,
               columns = largest_batch(Partition::with_sizes({nrhs}), task.arguments.options.batch);
@@ -134,7 +134,7 @@ CertifiedBytes certified_bytes(const SolveTask& task, const LinearOperator<T>& A
 
 std::string certified_plan_text(Communicator& world, const SolveTask& task, const CertifiedBytes& mine) {
   CertifiedBytes most = mine, least = mine;
-  if (!task.grid->is_member()) least.fill(std::numeric_limits<Index>::max());
+  if (!task.grid()->is_member()) least.fill(std::numeric_limits<Index>::max());
   world.all_reduce(most, ReduceOp::max);
   world.all_reduce(least, ReduceOp::min);
   return bytes_table(certified_rows, least, most);

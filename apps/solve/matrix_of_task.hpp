@@ -7,6 +7,7 @@
 
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "measure/report.hpp"
@@ -20,15 +21,22 @@ inline bool is_scaled(const SolveTask& task) { return task.arguments.preconditio
 /// Of a matrix in memory, or the plan of one on disks.
 template <Scalar T>
 OperatorPtr<T> make_product(const SolveTask& task, DistMatrix<T> A) {
-  return matrix_mult(task.iteration.algorithm, std::move(A),
+  return matrix_mult(task.iteration().algorithm, std::move(A),
                      {.panel = task.arguments.product.panel,
                       .column_stable = task.arguments.options.column_stable,
-                      .storage = task.iteration.storage});
+                      .storage = task.iteration().storage});
 }
 
 template <Scalar T>
 OperatorPtr<T> planned_product(const SolveTask& task) {
-  return make_product(task, planned_matrix<T>(task.grid, layout_of_matrix(task)));
+  return make_product(task, planned_matrix<T>(task.grid(), layout_of_matrix(task)));
+}
+
+/// The product. For a Hermitian A, whose data are models, too, it redistributes to the layout of models.
+template <Scalar T>
+OperatorPtr<T> make_operator(const SolveTask& task, OperatorPtr<T> A) {
+  if (row_of(task.arguments.solver).problem != ProblemKind::hermitian || A->domain() == A->range()) return A;
+  return product(identity<T>(A->domain(), A->range()), A);
 }
 
 /// The A of a run, wherever it is.
@@ -57,12 +65,12 @@ struct MatrixOfTask {
 template <Scalar T>
 MatrixOfTask<T> open_matrix(const SolveTask& task, Measurements& measured) {
   const SolveArguments& arguments = task.arguments;
-  const auto& grid = task.grid;
+  const auto& grid = task.grid();
   const StreamOptions on_disk{.scratch = arguments.scratch,
-                              .memory = task.memory_of_tiles,
+                              .memory = task.placed.memory_of_tiles,
                               .column_stable = arguments.options.column_stable,
                               .tiles = arguments.tiles,
-                              .in_place = task.in_place};
+                              .in_place = task.placed.in_place};
   Stopwatch clock;
   MatrixOfTask<T> of;
   if (task.A.is_compressed()) {

@@ -129,26 +129,27 @@ std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved&
 }  // namespace
 
 RunFacts facts_of(const SolveTask& task, const Solved& solved) {
-  const ProcessGrid& grid = *task.grid;
-  const double seconds = task.A.modelled(iteration_seconds(task.iteration, grid.shape(), task.machine));
-  return {.command = "solve",
-          .grid = grid.shape(),
-          .shape = task.shape,
-          .device = task.arguments.product.device,
-          .transport = transport_of(grid),
-          .product = RunFacts::Product{name_of(task.iteration.algorithm), name_of_storage(task.iteration)},
-          .choices = task.choices,
-          .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
-          .figures = figures_of(task, solved),
-          .column_figures = column_figures_of(task, solved),
-          .problem = problem_of(task),
-          .options = used_options(task, solved),
-          .sweep = solved.curve   ? json_of(*solved.curve)
-                   : solved.sweep ? json_of(*solved.sweep, task.sweep)
-                                  : Json(),
-          .compressed = solved.compressed ? json_of(task, *solved.compressed) : Json(),
-          .files = files_of(task, solved),
-          .hashes = task.arguments.product.hashes};
+  const ProcessGrid& grid = *task.grid();
+  const double seconds = task.A.modelled(iteration_seconds(task.iteration(), grid.shape(), task.machine));
+  return {
+      .command = "solve",
+      .grid = grid.shape(),
+      .shape = task.shape,
+      .device = task.arguments.product.device,
+      .transport = transport_of(grid),
+      .product = RunFacts::Product{name_of(task.iteration().algorithm), name_of_storage(task.iteration())},
+      .choices = task.choices,
+      .prediction = RunFacts::Prediction{"iteration", task.machine_source, seconds},
+      .figures = figures_of(task, solved),
+      .column_figures = column_figures_of(task, solved),
+      .problem = problem_of(task),
+      .options = used_options(task, solved),
+      .sweep = solved.curve   ? json_of(*solved.curve)
+               : solved.sweep ? json_of(*solved.sweep, task.sweep)
+                              : Json(),
+      .compressed = solved.compressed ? json_of(task, *solved.compressed) : Json(),
+      .files = files_of(task, solved),
+      .hashes = task.arguments.product.hashes};
 }
 
 }  // namespace gridlops::program

@@ -38,6 +38,10 @@ nlohmann::ordered_json used_options(const SolveTask& task, const Solved& solved)
 /// The options that a checkpoint fixes, in the form in which it stores them.
 CheckpointFacts fixed_options(const SolveTask& task);
 
+/// Whether the history of this run has all iterations: it begins, or goes on from a state that has a whole
+/// one.
+bool continues_history(const SolveTask& task);
+
 /// Throws InputError, on all ranks, if a restart's values of these differ from those of the run that it
 /// continues. Names each difference with both values.
 void require_same_options(const SolveTask& task);

@@ -92,7 +92,7 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
      [](const Run& run) {
        return run.arguments.probable_sigma_min ? Json("probable") : json_of(run.arguments.sigma_min);
      }},
-    {"one-pass", [](const Run& run) -> Json { return run.task.iteration.one_pass; }},
+    {"one-pass", [](const Run& run) -> Json { return run.task.iteration().one_pass; }},
     // A report has these values elsewhere.
     {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
     {"variances",
@@ -156,6 +156,10 @@ CheckpointFacts fixed_options(const SolveTask& task) {
   CheckpointFacts facts;
   for (const auto& [option, value] : fixed_values(task)) facts[option] = text_of(value);
   return facts;
+}
+
+bool continues_history(const SolveTask& task) {
+  return task.saved.empty() || saved_fact(task.saved, history_fact) == "whole";
 }
 
 void require_same_options(const SolveTask& task) {

@@ -1,14 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "matrix/memory_plan.hpp"
-#include "solve/task/solve_task.hpp"
+#include "gridlops/comm/process_grid.hpp"
+#include "gridlops/solve/plan.hpp"
 
 namespace gridlops::program {
+
+struct SolveTask;
+
+/// Where a run keeps A, and what an iteration with it is.
+struct Placement {
+  PlannedIteration iteration;
+  std::shared_ptr<const ProcessGrid> grid;
+  Index memory_of_tiles = 0;  ///< as StreamOptions::memory, for a matrix on disks
+  bool in_place = false;      ///< as StreamOptions::in_place
+  double disk_rate = 0;       ///< measured: bytes in a second, from the disks of all ranks; 0: it was not
+  std::string why_disk{};     ///< a line, if the program put A there
+};
+
+/// Returns the placement of a task whose iteration and grid are chosen (collective over world). Puts A on
+/// disks, if --storage says so, or if it says nothing and the memory of a rank (--memory) is less than the
+/// plan needs, or leaves it in its file, where it can be read as fast; says how much of A stays in memory;
+/// and chooses between one pass and two, by the disks, which it measures. Throws UsageError on all ranks if
+/// the memory is too small for that, too, or if --memory is too small for another --storage.
+Placement find_room(Communicator& world, const SolveTask& task);
 
 /// What a run has read of A from disks.
 struct DiskUse {
@@ -19,14 +38,6 @@ struct DiskUse {
 };
 /// reads: the bytes that this rank has read, and the seconds that it has waited (collective over the grid).
 DiskUse disk_use(const SolveTask& task, std::pair<Index, double> reads);
-
-/// Puts A on disks, if --storage says so, or if it says nothing and the memory of a rank (--memory) is less
-/// than the plan needs, or leaves it in its file, where it can be read as fast; says how much of A stays in
-/// memory; and chooses between one pass and two, by the disks, which it measures (collective over world).
-/// `plan_of` makes the plan of a task. Throws UsageError on all ranks if the memory is too small for that,
-/// too, or if --memory is too small for another --storage.
-void find_room(Communicator& world, SolveTask& task,
-               const std::function<PlannedSolve(const SolveTask&)>& plan_of);
 
 /// What the disks deliver, and how long an iteration takes, in words.
 std::string disk_text(const SolveTask& task);

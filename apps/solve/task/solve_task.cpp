@@ -171,7 +171,7 @@ void check_sigma_min(const SolveArguments& arguments, const ProductShape& shape)
 
 }  // namespace
 
-SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, const Ranks& ranks) {
+SolveTask make_task(Communicator& world, const SolveArguments& arguments_given, const Ranks& ranks) {
   SolveArguments given = arguments_given;
   InputHeaders inputs = read_headers(world, given);
   const CommonType common = common_type_of(given, inputs);
@@ -200,43 +200,45 @@ SolveTask read_task(Communicator& world, const SolveArguments& arguments_given, 
   const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);
   const PlannedIteration iteration =
       iteration_for(arguments, is_compressed, saved, shape, grid->shape(), grid_model);
-  const SolveTask task{.arguments = arguments,
-                       .A = inputs.A,
-                       .original = original,
-                       .B = inputs.B,
-                       .X0 = inputs.X0,
-                       .promotions = common.promotions,
-                       .saved = saved,
-                       .sweep = sweep,
-                       .tolerances = tolerances,
-                       .shape = shape,
-                       .why_solver = why_solver,
-                       .choices = choices,
-                       .machine_source = machine.source,
-                       .machine = grid_model,
-                       .iteration = iteration,
-                       .grid = matrix_grid(iteration.algorithm, grid),
-                       .own_memory = grid};
+  SolveTask task{.arguments = arguments,
+                 .A = inputs.A,
+                 .original = original,
+                 .B = inputs.B,
+                 .X0 = inputs.X0,
+                 .promotions = common.promotions,
+                 .saved = saved,
+                 .sweep = sweep,
+                 .tolerances = tolerances,
+                 .shape = shape,
+                 .why_solver = why_solver,
+                 .choices = choices,
+                 .machine_source = machine.source,
+                 .machine = grid_model,
+                 .own_memory = grid,
+                 .placed = {.iteration = iteration, .grid = matrix_grid(iteration.algorithm, grid)}};
   check_sigma_min(arguments, shape);
   require_same_options(task);
   // With the values that a restart takes from its run.
   check_rules(rules_of(request_of(arguments, is_compressed, saved)));
+  task.placed = find_room(world, task);
   return task;
 }
 
 KeptMatrix SolveTask::kept() const {
   return {.type = shape.type,
-          .grid = grid->shape(),
+          .grid = grid()->shape(),
           .columns = most_columns(*this),
-          .place = iteration.place,
-          .memory = memory_of_tiles,
-          .in_place = in_place};
+          .place = iteration().place,
+          .memory = placed.memory_of_tiles,
+          .in_place = placed.in_place};
 }
 
-void SolveTask::put_on_disk() {
-  arguments.stored_as = {.place = MatrixPlace::disk};
-  iteration = iteration_for(arguments, A.is_compressed(), saved, shape, grid->shape(), machine);
-  grid = matrix_grid(iteration.algorithm, own_memory);
+Placement SolveTask::on_disk() const {
+  SolveArguments on_disk = arguments;
+  on_disk.stored_as = {.place = MatrixPlace::disk};
+  const PlannedIteration iteration =
+      iteration_for(on_disk, A.is_compressed(), saved, shape, grid()->shape(), machine);
+  return {.iteration = iteration, .grid = matrix_grid(iteration.algorithm, own_memory)};
 }
 
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
@@ -257,7 +259,7 @@ IterationRequest request_of(const SolveArguments& arguments, bool is_compressed)
 }
 
 Layout layout_of_matrix(const SolveTask& task) {
-  return matrix_layout(task.iteration.algorithm, *task.grid, task.A.rows(), task.A.cols());
+  return matrix_layout(task.iteration().algorithm, *task.grid(), task.A.rows(), task.A.cols());
 }
 
 }  // namespace gridlops::program

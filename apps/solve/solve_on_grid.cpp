@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "solve/solve_on_grid.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "command_line/console.hpp"
+#include "gridlops/solve/error_bound.hpp"
+#include "matrix/memory_plan.hpp"
+#include "measure/metered_product.hpp"
+#include "measure/number_checks.hpp"
+#include "solve/known_errors.hpp"
+#include "solve/matrix_of_task.hpp"
+#include "solve/solver_run.hpp"
+#include "solve/task/placement.hpp"
+#include "solve/task/solve_plan.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+/// Records the bytes that this rank received in the products of an iteration, next to the model's figure.
+void note_bytes(const SolveTask& task, const ReceivedBytes& received, Measurements& measured) {
+  const ProcessGrid& grid = *task.grid();
+  const PlannedIteration& iteration = task.iteration();
+  measured.predicted_bytes_received =
+      iteration_cost(iteration, grid.shape(), grid.my_row(), grid.my_col()).bytes_received;
+  const Index forward = received.of(ReceivedBytes::forward), adjoint = received.of(ReceivedBytes::adjoint);
+  if (task.iteration().one_pass) {
+    measured.counted_bytes_received = received.of(ReceivedBytes::normal);
+  } else if (!row_of(iteration.solver).multiplies_with_adjoint()) {
+    measured.counted_bytes_received = forward;
+  } else if (forward >= 0 && adjoint >= 0) {
+    measured.counted_bytes_received = forward + adjoint;
+  }
+}
+
+/// The inputs' values that are not finite, in words (collective over the grid). Reads the inputs again, since
+/// packing and the solver have changed their memory.
+template <Scalar T>
+std::string non_finite_inputs(const SolveTask& task, const Space& range, const Space& domain) {
+  const SolveArguments& arguments = task.arguments;
+  std::string text = non_finite_in_file<T>(arguments.rhs, task.B, task.grid(), range.layout(task.B.cols));
+  if (task.X0)
+    text += non_finite_in_file<T>(arguments.initial, *task.X0, task.grid(), domain.layout(task.X0->cols));
+  const MatrixFile* A = task.elements();
+  if (A == nullptr) return text;
+  if (!task.is_on_disk())
+    return text + non_finite_in_file<T>(A->name(), A->header(), task.grid(), layout_of_matrix(task));
+  return text.empty() ? fmt::format("; NaN or infinity are in {}, or numbers left their range", A->name())
+                      : text;
+}
+
+/// Reads B, and X0 into X; and chooses λ.
+template <Scalar T>
+Columns<T> read_all_columns(const SolveTask& task, const LinearOperator<T>& op, const SolverRun<T>& run,
+                            CostFunction& cost, Measurements& measured) {
+  const SolveArguments& arguments = task.arguments;
+  Stopwatch clock;
+  Columns<T> columns{allocate_matrix<T>(task.grid(), op.range().layout(task.shape.nrhs)),
+                     allocate_matrix<T>(task.grid(), op.domain().layout(task.shape.nrhs))};
+  if (!arguments.variances.empty())
+    columns.variances.emplace(allocate_matrix<T>(task.grid(), columns.X.layout()));
+  measured.setup_seconds += clock.lap();
+  read_columns(task.sweep, arguments.rhs, task.B, columns.B);
+  draw_probes(task.sweep, columns.B);
+  measured.read_seconds += clock.lap();
+  if (row_of(arguments.solver).has(Feature::penalty)) cost.lambdas = run.choose_lambdas(columns.B, columns.X);
+  measured.setup_seconds += clock.lap();
+  if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, columns.X);
+  measured.read_seconds += clock.lap();
+  return columns;
+}
+
+/// Writes X and variances, of a sweep those of the chosen dampings.
+template <Scalar T>
+void write_solutions(const SolveTask& task, Columns<T>& columns, Solved& solved) {
+  const SolveArguments& arguments = task.arguments;
+  if (task.sweep && !task.sweep.chooses_each)
+    solved.curve = damping_curve(task.sweep.damps, solved.report, columns.X, arguments.sweep.rule,
+                                 arguments.sweep.noise.value_or(0));
+  const Range saved =
+      solved.curve ? saved_columns(arguments.sweep, *solved.curve) : Range{0, columns.X.cols()};
+  write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, columns.X);
+  if (columns.variances)
+    write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *columns.variances);
+}
+
+/// Bounds the errors of x, of the problem, and of the one before A was compressed.
+template <Scalar T>
+void bound_errors(const SolveTask& task, const MatrixOfTask<T>& A, const Columns<T>& columns,
+                  bool shows_progress, ErrorBoundOptions known, Solved& solved) {
+  if (task.arguments.bounds_errors()) {
+    known.damp = solved.cost.damp;
+    solved.sigma_min = known.sigma_min;
+    solved.error_bounds = error_bounds(solved.report, columns.B, columns.X, known);
+    if (solved.curve)
+      for (std::size_t k = 0; k < solved.curve->points.size(); ++k)
+        solved.curve->points[k].error_bound = solved.error_bounds[k];
+    const std::string text = error_text(task, known.sigma_min, solved.error_bounds, column_norms(columns.X));
+    if (shows_progress) print(text);
+  }
+  if (A.compression) {
+    if (!A.approximation)
+      solved.compressed->bounds =
+          bounds_for_original(task, solved.report, columns.B, columns.X, solved.cost.damp, *A.compression);
+    const std::string text = verdicts_text(task, *solved.compressed, column_norms(columns.X));
+    if (shows_progress) print(text);
+  }
+}
+
+/// Notes what the run has taken, next to what was planned and predicted.
+template <Scalar T>
+void note_figures(const SolveTask& task, const MatrixOfTask<T>& A, const ReceivedBytes& received,
+                  Measurements& measured, Solved& solved) {
+  const ProcessGrid& grid = *task.grid();
+  if (task.is_on_disk()) solved.disk = disk_use(task, A.disk_reads());
+  if (A.approximation) {
+    measured.planned_bytes = certified_bytes(task, *planned_product<T>(task)).back();
+  } else {
+    note_bytes(task, received, measured);
+    measured.planned_bytes = memory_of_rank(plan_of(task), grid.my_row(), grid.my_col());
+  }
+}
+
+template <Scalar T>
+Solved solve_as(const SolveTask& task, bool shows_progress, Measurements& measured) {
+  const SolveArguments& arguments = task.arguments;
+  MatrixOfTask<T> A = open_matrix<T>(task, measured);
+  Solved solved;
+  if (A.compression) solved.compressed = CompressedSolve{*A.compression, A.seen_error};
+  solved.cost.threshold = arguments.options.threshold;
+  solved.cost.is_quadratic_form = row_of(arguments.solver).problem == ProblemKind::hermitian;
+  const auto received = std::make_shared<ReceivedBytes>();
+  OperatorPtr<T> op = A.product;
+  if (!arguments.product.report.empty()) op = std::make_shared<MeteredProduct<T>>(op, received);
+  op = make_operator(task, op);
+  std::optional<SolverRun<T>> run(std::in_place, task, A, op, shows_progress);
+  Columns<T> columns = read_all_columns(task, *op, *run, solved.cost, measured);
+  const auto hash = arguments.verify_matrix ? block_hash(*A.product) : std::nullopt;
+  measured.compute(*task.grid(), [&] { run->solve(columns, solved); });
+  if (arguments.verify_matrix)
+    require_same_matrix(task.elements()->name(), *task.grid(), layout_of_matrix(task),
+                        hash == block_hash(*A.product));
+  // Results are safe before anything is derived from them, which may fail.
+  Stopwatch clock;
+  write_solutions(task, columns, solved);
+  measured.write_seconds = clock.lap();
+  measured.predicted_part_seconds = run->iteration_seconds();
+  note_figures(task, A, *received, measured, solved);
+  if (!arguments.product.report.empty())
+    solved.column_figures = column_figures(columns.B, columns.X, solved.report, solved.cost);
+  bound_errors(task, A, columns, shows_progress, run->known(), solved);
+  if (has_column(solved.report, StopReason::non_finite)) {
+    const Space range = op->range(), domain = op->domain();
+    run.reset();
+    op = nullptr;
+    A = {};  // frees the memory to read A again
+    solved.non_finite_inputs = non_finite_inputs<T>(task, range, domain);
+  }
+  return solved;
+}
+
+}  // namespace
+
+Solved solve_on_grid(const SolveTask& task, bool shows_progress, Measurements& measured) {
+  return with_scalar_type(task.shape.type,
+                          [&]<Scalar T>() { return solve_as<T>(task, shows_progress, measured); });
+}
+
+}  // namespace gridlops::program
