@@ -9,7 +9,7 @@
 #include "solve/solve_on_grid.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
-#include "solve/task/solve_plan.hpp"
+#include "solve/task/placement.hpp"
 #include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {

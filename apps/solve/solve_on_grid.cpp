@@ -15,7 +15,6 @@
 #include "solve/matrix_of_task.hpp"
 #include "solve/solver_run.hpp"
 #include "solve/task/placement.hpp"
-#include "solve/task/solve_plan.hpp"
 
 namespace gridlops::program {
 

@@ -111,7 +111,7 @@ Json value_in_report(const SolverOption& option, const Run& run) {
     if (row.title() == std::string_view(option.title())) value = json_of(run.common.*field);
   });
   for_each_program_option([&](const SolverOption& row, auto value_of) {
-    if (row.name == std::string_view(option.name)) value = json_of(value_of(run.arguments));
+    if (row.name == std::string_view(option.name)) value = json_of(std::invoke(value_of, run.arguments));
   });
   return value;
 }

@@ -4,15 +4,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "solve/checkpointing.hpp"
 
 namespace gridlops::program {
 
-struct ChosenSolver {
-  Solver solver = Solver::cgls;
-  std::string why;  ///< for the user
-};
+/// With the reason, for the user.
+using ChosenSolver = std::pair<Solver, std::string>;
 
 /// The seconds of an iteration of a solver with its first batch by the model of the machine, and of a factor.
 struct SolverSeconds {

@@ -7,6 +7,7 @@
 
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/solve/plan.hpp"
+#include "matrix/memory_plan.hpp"
 
 namespace gridlops::program {
 
@@ -21,6 +22,9 @@ struct Placement {
   double disk_rate = 0;       ///< measured: bytes in a second, from the disks of all ranks; 0: it was not
   std::string why_disk{};     ///< a line, if the program put A there
 };
+
+/// Returns the plan of the memory and the traffic of a task. Takes no memory. Not collective.
+PlannedSolve plan_of(const SolveTask& task);
 
 /// Returns the placement of a task whose iteration and grid are chosen (collective over world). Puts A on
 /// disks, if --storage says so, or if it says nothing and the memory of a rank (--memory) is less than the
@@ -39,7 +43,7 @@ struct DiskUse {
 /// reads: the bytes that this rank has read, and the seconds that it has waited (collective over the grid).
 DiskUse disk_use(const SolveTask& task, std::pair<Index, double> reads);
 
-/// What the disks deliver, and how long an iteration takes, in words.
-std::string disk_text(const SolveTask& task);
+/// Prints what the run would take (collective over world).
+void tell_plan(Communicator& world, const SolveTask& task);
 
 }  // namespace gridlops::program

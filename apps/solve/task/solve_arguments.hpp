@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -66,52 +67,44 @@ struct SolveArguments {
 };
 
 /// The only table of options that some solvers do not take, or that reports or restarts know, besides the
-/// library's, for_each_option(): calls visit(option, value_of) for each, where value_of(arguments) is a
-/// reference to its value. Rows without help have a syntax of their own in solve_command.cpp.
+/// library's, for_each_option(): calls visit(option, value_of) for each, where
+/// std::invoke(value_of, arguments) is a reference to its value. Rows without help have a syntax of their own
+/// in solve_command.cpp.
 template <class Visit>
 void for_each_program_option(Visit&& visit) {
   using enum Feature;
   using enum AtRestart;
+  using A = SolveArguments;
+  const auto of = [](auto part, auto field) {
+    return [=](auto& arguments) -> auto& { return arguments.*part.*field; };
+  };
   const auto option = [&visit](const SolverOption& row, auto value_of) { visit(row, value_of); };
-  option(
-      {"tolerances", nullptr, none, honoured}, [](auto& a) -> auto& { return a.tolerances; });
+  option({"tolerances", nullptr, none, honoured}, &A::tolerances);
   option(
       {"damp-relative", nullptr, damping, fixed, "Problem", "F", "damping D = F |A|, where |A| is estimated"},
-      [](auto& a) -> auto& { return a.damp_relative; });
-  option(
-      {"damps", nullptr, damping_per_column, fixed}, [](auto& a) -> auto& { return a.sweep.damps; });
-  option(
-      {"choose", nullptr, damping_per_column, honoured}, [](auto& a) -> auto& { return a.sweep.rule; });
-  option(
-      {"noise", nullptr, damping_per_column, honoured, "Sweep of the damping", "S",
-       "the norm of the noise in B, for --choose discrepancy"},
-      [](auto& a) -> auto& { return a.sweep.noise; });
-  option(
-      {"save", nullptr, damping_per_column, honoured}, [](auto& a) -> auto& { return a.sweep.save; });
-  option(
-      {"lambda-relative", nullptr, penalty, fixed, "Problem", "F",
-       "of each column: lambda = F |A^H b|_inf; of the hard and half thresholds F times the least with "
-       "which the first step from 0 ends there; with 1, and the soft threshold, x is 0; 0.1 to 0.01 are "
-       "a start"},
-      [](auto& a) -> auto& { return a.lambda_relative; });
-  option(
-      {"precondition", nullptr, column_scaling, fixed}, [](auto& a) -> auto& { return a.precondition; });
-  option(
-      {"variances", nullptr, Feature::variances, fixed, "Results", "V.npy",
-       "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact"},
-      [](auto& a) -> auto& { return a.variances; });
-  option(
-      {"sigma-min", nullptr, error_bound, honoured}, [](auto& a) -> auto& { return a.sigma_min; });
-  option(
-      {"algorithm", nullptr, none, honoured}, [](auto& a) -> auto& { return a.product.algorithm; });
-  option(
-      {"panel", nullptr, none, honoured}, [](auto& a) -> auto& { return a.product.panel; });
-  option(
-      {"storage", nullptr, none, honoured}, [](auto& a) -> auto& { return a.stored_as.storage; });
-  option(
-      {"verify-matrix", nullptr, none, honoured, "Checkpoints and checks", "",
-       "Fails with status 1, without X, if A has changed in memory during the solve"},
-      [](auto& a) -> auto& { return a.verify_matrix; });
+      &A::damp_relative);
+  option({"damps", nullptr, damping_per_column, fixed}, of(&A::sweep, &SweepArguments::damps));
+  option({"choose", nullptr, damping_per_column, honoured}, of(&A::sweep, &SweepArguments::rule));
+  option({"noise", nullptr, damping_per_column, honoured, "Sweep of the damping", "S",
+          "the norm of the noise in B, for --choose discrepancy"},
+         of(&A::sweep, &SweepArguments::noise));
+  option({"save", nullptr, damping_per_column, honoured}, of(&A::sweep, &SweepArguments::save));
+  option({"lambda-relative", nullptr, penalty, fixed, "Problem", "F",
+          "of each column: lambda = F |A^H b|_inf; of the hard and half thresholds F times the least with "
+          "which the first step from 0 ends there; with 1, and the soft threshold, x is 0; 0.1 to 0.01 are "
+          "a start"},
+         &A::lambda_relative);
+  option({"precondition", nullptr, column_scaling, fixed}, &A::precondition);
+  option({"variances", nullptr, Feature::variances, fixed, "Results", "V.npy",
+          "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact"},
+         &A::variances);
+  option({"sigma-min", nullptr, error_bound, honoured}, &A::sigma_min);
+  option({"algorithm", nullptr, none, honoured}, of(&A::product, &ProductArguments::algorithm));
+  option({"panel", nullptr, none, honoured}, of(&A::product, &ProductArguments::panel));
+  option({"storage", nullptr, none, honoured}, of(&A::stored_as, &StoredAs::storage));
+  option({"verify-matrix", nullptr, none, honoured, "Checkpoints and checks", "",
+          "Fails with status 1, without X, if A has changed in memory during the solve"},
+         &A::verify_matrix);
 }
 
 /// Returns the rows of both tables, the library's first.

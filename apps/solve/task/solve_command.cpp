@@ -211,7 +211,7 @@ class SolveCommand {
       define_row(options, group, row, arguments_.options.*field);
     });
     for_each_program_option([&](const SolverOption& row, auto value_of) {
-      define_row(options, group, row, value_of(arguments_));
+      define_row(options, group, row, std::invoke(value_of, arguments_));
     });
   }
 

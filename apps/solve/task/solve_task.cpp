@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -17,37 +19,30 @@ namespace gridlops::program {
 
 namespace {
 
-/// The headers of A, B and the initial guess.
-struct InputHeaders {
-  MatrixFile A;
-  MatrixHeader B;
-  std::optional<MatrixHeader> X0;
-};
-
-/// Reads them (collective over world). Throws InputError on all ranks if they do not fit together.
-InputHeaders read_headers(Communicator& world, const SolveArguments& arguments) {
+/// Begins a task with the headers of A, B and the initial guess (collective over world). Throws InputError on
+/// all ranks if they do not fit together.
+SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
   const std::string &matrix = arguments.product.matrix, &rhs = arguments.rhs, &initial = arguments.initial;
   constexpr const char* hint = "did you transpose A? Its transpose would fit";
-  const MatrixFile A(world, matrix);
-  const MatrixHeader B = read_matrix_header(world, rhs);
-  check_operand(matrix, A.header(), rhs, B, {A.rows(), "rows of A", hint});
+  SolveTask task{.arguments = arguments, .A = MatrixFile(world, matrix), .B = read_matrix_header(world, rhs)};
+  const MatrixFile& A = task.A;
+  check_operand(matrix, A.header(), rhs, task.B, {A.rows(), "rows of A", hint});
   if (const std::string refusal = shape_refusal(arguments.solver, A.rows(), A.cols()); !refusal.empty())
     throw InputError(fmt::format("{} is {}", matrix, refusal));
-  if (initial.empty()) return {A, B, {}};
-  const MatrixHeader X0 = read_matrix_header(world, initial);
-  check_operand(matrix, A.header(), initial, X0, {A.cols(), "columns of A", hint});
-  if (X0.cols != B.cols) {
-    throw InputError(fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start",
-                                 initial, X0.cols, rhs, B.cols));
+  std::vector<std::pair<std::string, MatrixHeader>> files{{matrix, A.header()}, {rhs, task.B}};
+  if (!initial.empty()) {
+    const MatrixHeader& X0 = task.X0.emplace(read_matrix_header(world, initial));
+    check_operand(matrix, A.header(), initial, X0, {A.cols(), "columns of A", hint});
+    if (X0.cols != task.B.cols)
+      throw InputError(
+          fmt::format("{} has {} columns, but {} has {}: each right-hand side needs its own start", initial,
+                      X0.cols, rhs, task.B.cols));
+    files.emplace_back(initial, X0);
   }
-  return {A, B, X0};
-}
-
-CommonType common_type_of(const SolveArguments& arguments, const InputHeaders& inputs) {
-  std::vector<std::pair<std::string, MatrixHeader>> files{{arguments.product.matrix, inputs.A.header()},
-                                                          {arguments.rhs, inputs.B}};
-  if (inputs.X0) files.emplace_back(arguments.initial, *inputs.X0);
-  return common_type(files);
+  const CommonType common = common_type(files);
+  task.promotions = common.promotions;
+  task.shape = {A.rows(), A.cols(), task.B.cols, common.type};
+  return task;
 }
 
 /// The facts in a restart's checkpoint; empty without a restart (collective over world). Rank 0 warns of a
@@ -80,13 +75,14 @@ std::vector<double> read_tolerances(Communicator& world, const std::string& path
 
 /// The source of this run's choices (collective over world). A restart chooses like the run that it
 /// continues: it measures nothing, and keeps built-in choices.
-std::string source_of_choices(Communicator& world, const SolveArguments& arguments,
-                              const CheckpointFacts& saved, const ProductShape& shape) {
-  const std::string built_in = Calibration().source_of_choices(shape.type);
-  if (saved_fact(saved, choices_fact) == built_in) return built_in;
-  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && saved.empty();
-  return calibration_for(world, shape, may_measure, world.rank() == 0 && !arguments.quiet)
-      .source_of_choices(shape.type);
+std::string source_of_choices(Communicator& world, const SolveTask& task) {
+  const SolveArguments& arguments = task.arguments;
+  const ScalarType type = task.shape.type;
+  const std::string built_in = Calibration().source_of_choices(type);
+  if (saved_fact(task.saved, choices_fact) == built_in) return built_in;
+  const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
+  return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet)
+      .source_of_choices(type);
 }
 
 /// The most columns of a product: of a batch, or of a sketch.
@@ -97,61 +93,56 @@ Index most_columns(const SolveTask& task) {
   return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
 }
 
-/// Like request_of(), but a restart with `--one-pass auto`, or of a run with A on disks, continues in the way
-/// in which its run began.
-IterationRequest request_of(const SolveArguments& arguments, bool is_compressed,
-                            const CheckpointFacts& saved) {
-  IterationRequest asked = request_of(arguments, is_compressed);
-  const bool was_on_disk = saved_fact(saved, storage_fact) == disk_name;
-  const bool is_open = !asked.one_pass || (!arguments.is_given("--one-pass") && was_on_disk);
-  if (const std::string one_pass = saved_fact(saved, one_pass_fact); is_open && !one_pass.empty())
+/// The request of the arguments, but a restart with `--one-pass auto`, or of a run with A on disks, continues
+/// in the way in which its run began.
+IterationRequest request_of(const SolveTask& task) {
+  IterationRequest asked = request_of(task.arguments, task.A.is_compressed());
+  const bool was_on_disk = saved_fact(task.saved, storage_fact) == disk_name;
+  const bool is_open = !asked.one_pass || (!task.arguments.is_given("--one-pass") && was_on_disk);
+  if (const std::string one_pass = saved_fact(task.saved, one_pass_fact); is_open && !one_pass.empty())
     asked.one_pass = one_pass == "on";
   return asked;
 }
 
 /// The requested grid; else the grid of the run that a restart continues, if it has the same number of ranks;
 /// else the best grid for its iterations.
-GridShape grid_for(const SolveArguments& arguments, const MatrixFile& A, const CheckpointFacts& saved,
-                   const ProductShape& shape, const MachineModel& machine, int ranks) {
-  if (arguments.product.grid) return *arguments.product.grid;
-  if (const std::string fact = saved_fact(saved, grid_fact); !fact.empty())
+GridShape grid_for(const SolveTask& task, int ranks) {
+  if (task.arguments.product.grid) return *task.arguments.product.grid;
+  if (const std::string fact = saved_fact(task.saved, grid_fact); !fact.empty())
     if (const GridShape grid = parse_grid_shape(fact); grid.size() == ranks) return grid;
-  const IterationRequest asked = request_of(arguments, A.is_compressed(), saved);
+  const IterationRequest asked = request_of(task);
   return choose_grid(ranks, [&](GridShape grid) {
-    return A.cost_on(grid, shape, [&] {
-      return iteration_seconds(plan_iteration(asked, shape, grid, machine), grid, machine);
+    return task.A.cost_on(grid, task.shape, [&] {
+      return iteration_seconds(plan_iteration(asked, task.shape, grid, task.machine), grid, task.machine);
     });
   });
 }
 
-/// The iteration of the run. A restart with `--storage auto` stores A like the run that it continues, if the
-/// algorithm is the same.
-PlannedIteration iteration_for(const SolveArguments& arguments, bool is_compressed,
-                               const CheckpointFacts& saved, const ProductShape& shape, GridShape grid,
-                               const MachineModel& machine) {
-  IterationRequest asked = request_of(arguments, is_compressed, saved);
-  const PlannedIteration planned = plan_iteration(asked, shape, grid, machine);
-  const std::string storage = saved_fact(saved, storage_fact);
+/// The iteration of the run, where A is to be. A restart with `--storage auto` stores A like the run that it
+/// continues, if the algorithm is the same.
+PlannedIteration iteration_for(const SolveTask& task, GridShape grid) {
+  IterationRequest asked = request_of(task);
+  const PlannedIteration planned = plan_iteration(asked, task.shape, grid, task.machine);
+  const std::string storage = saved_fact(task.saved, storage_fact);
   if (asked.storage || asked.place == MatrixPlace::disk || storage.empty() ||
-      saved_fact(saved, algorithm_fact) != name_of(planned.algorithm))
+      saved_fact(task.saved, algorithm_fact) != name_of(planned.algorithm))
     return planned;
   if (storage == disk_name) {
     asked.place = MatrixPlace::disk;
   } else {
     asked.storage = parse_storage(storage);
   }
-  return plan_iteration(asked, shape, grid, machine);
+  return plan_iteration(asked, task.shape, grid, task.machine);
 }
 
 /// The modelled seconds with this solver; none if no model knows them.
-std::optional<SolverSeconds> seconds_with(Solver solver, SolveArguments arguments, const MatrixFile& A,
-                                          const CheckpointFacts& saved, const ProductShape& shape,
-                                          const MachineModel& machine, int ranks) {
-  if (A.is_compressed()) return {};
-  arguments.solver = solver;
-  const GridShape grid = grid_for(arguments, A, saved, shape, machine, ranks);
-  const PlannedIteration iteration = plan_iteration(request_of(arguments, false), shape, grid, machine);
-  return SolverSeconds{iteration_seconds(iteration, grid, machine), factor_seconds(iteration, grid, machine)};
+std::optional<SolverSeconds> seconds_with(Solver solver, SolveTask task, int ranks) {
+  if (task.A.is_compressed()) return {};
+  task.arguments.solver = solver;
+  const GridShape grid = grid_for(task, ranks);
+  const PlannedIteration iteration = plan_iteration(request_of(task), task.shape, grid, task.machine);
+  return SolverSeconds{iteration_seconds(iteration, grid, task.machine),
+                       factor_seconds(iteration, grid, task.machine)};
 }
 
 /// Throws UsageError if --sigma-min cannot be for an A of this shape.
@@ -171,55 +162,34 @@ void check_sigma_min(const SolveArguments& arguments, const ProductShape& shape)
 
 }  // namespace
 
-SolveTask make_task(Communicator& world, const SolveArguments& arguments_given, const Ranks& ranks) {
-  SolveArguments given = arguments_given;
-  InputHeaders inputs = read_headers(world, given);
-  const CommonType common = common_type_of(given, inputs);
-  const bool is_compressed = inputs.A.is_compressed();
-  inputs.A.require_fits(given.product.algorithm, common.type);
-  inputs.A.require_elements(option_for_elements(given));
-  const std::optional<MatrixFile> original = read_original(world, given, inputs.A);
-  inputs.A.read_tables(world);
-  const CheckpointFacts saved = read_saved(world, given.options.checkpoint.restart);
-  const Sweep sweep = plan_sweep(world, given, inputs.B.cols);
-  const std::vector<double> tolerances = read_tolerances(world, given.tolerances, sweep, inputs.B.cols);
-  const ProductShape shape{inputs.A.rows(), inputs.A.cols(), sweep.columns(inputs.B.cols), common.type};
-  const std::string choices = source_of_choices(world, given, saved, shape);
+SolveTask make_task(Communicator& world, const SolveArguments& given, const Ranks& ranks) {
+  SolveTask task = read_headers(world, given);
+  task.A.require_fits(given.product.algorithm, task.shape.type);
+  task.A.require_elements(option_for_elements(given));
+  task.original = read_original(world, given, task.A);
+  task.A.read_tables(world);
+  task.saved = read_saved(world, given.options.checkpoint.restart);
+  task.sweep = plan_sweep(world, given, task.B.cols);
+  task.tolerances = read_tolerances(world, given.tolerances, task.sweep, task.B.cols);
+  task.shape.nrhs = task.sweep.columns(task.B.cols);
+  task.choices = source_of_choices(world, task);
   const Machine machine = read_machine(world, given.product.machine);
-  const MachineModel model = model_of(machine, *ranks.comm);
-  std::string why_solver;
-  if (given.chooses_solver) {
-    const auto [solver, why] = choose_solver(given, saved, shape, world.size(), [&](Solver with) {
-      return seconds_with(with, given, inputs.A, saved, shape, model, world.size());
-    });
-    given.solver = solver;
-    why_solver = why;
-  }
-  const auto grid = make_grid(ranks, grid_for(given, inputs.A, saved, shape, model, world.size()));
-  const MachineModel grid_model = with_shared_memory(model, *grid);
-  const SolveArguments arguments = adopt_choices(saved, grid->shape(), given);
-  const PlannedIteration iteration =
-      iteration_for(arguments, is_compressed, saved, shape, grid->shape(), grid_model);
-  SolveTask task{.arguments = arguments,
-                 .A = inputs.A,
-                 .original = original,
-                 .B = inputs.B,
-                 .X0 = inputs.X0,
-                 .promotions = common.promotions,
-                 .saved = saved,
-                 .sweep = sweep,
-                 .tolerances = tolerances,
-                 .shape = shape,
-                 .why_solver = why_solver,
-                 .choices = choices,
-                 .machine_source = machine.source,
-                 .machine = grid_model,
-                 .own_memory = grid,
-                 .placed = {.iteration = iteration, .grid = matrix_grid(iteration.algorithm, grid)}};
-  check_sigma_min(arguments, shape);
+  task.machine_source = machine.source;
+  task.machine = model_of(machine, *ranks.comm);
+  if (given.chooses_solver)
+    std::tie(task.arguments.solver, task.why_solver) =
+        choose_solver(given, task.saved, task.shape, world.size(),
+                      [&](Solver solver) { return seconds_with(solver, task, world.size()); });
+  const auto grid = make_grid(ranks, grid_for(task, world.size()));
+  task.machine = with_shared_memory(task.machine, *grid);
+  task.arguments = adopt_choices(task.saved, grid->shape(), task.arguments);
+  task.own_memory = grid;
+  task.placed.iteration = iteration_for(task, grid->shape());
+  task.placed.grid = matrix_grid(task.iteration().algorithm, grid);
+  check_sigma_min(task.arguments, task.shape);
   require_same_options(task);
   // With the values that a restart takes from its run.
-  check_rules(rules_of(request_of(arguments, is_compressed, saved)));
+  check_rules(rules_of(request_of(task)));
   task.placed = find_room(world, task);
   return task;
 }
@@ -234,10 +204,9 @@ KeptMatrix SolveTask::kept() const {
 }
 
 Placement SolveTask::on_disk() const {
-  SolveArguments on_disk = arguments;
-  on_disk.stored_as = {.place = MatrixPlace::disk};
-  const PlannedIteration iteration =
-      iteration_for(on_disk, A.is_compressed(), saved, shape, grid()->shape(), machine);
+  SolveTask on_disk = *this;
+  on_disk.arguments.stored_as = {.place = MatrixPlace::disk};
+  const PlannedIteration iteration = iteration_for(on_disk, grid()->shape());
   return {.iteration = iteration, .grid = matrix_grid(iteration.algorithm, own_memory)};
 }
 

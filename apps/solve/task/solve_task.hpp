@@ -20,20 +20,20 @@ namespace gridlops::program {
 struct SolveTask {
   SolveArguments arguments;  ///< with the algorithm and the panel width of the run that a restart continues
   MatrixFile A;
-  std::optional<MatrixFile> original;  ///< with --certify: what the compressed A was made of
+  std::optional<MatrixFile> original{};  ///< with --certify: what the compressed A was made of
   MatrixHeader B;
-  std::optional<MatrixHeader> X0;
-  std::string promotions;  ///< lines about files whose elements become another type
-  CheckpointFacts saved;   ///< of the run that a restart continues
-  Sweep sweep;
-  std::vector<double> tolerances;  ///< of each column; empty: all have one
-  ProductShape shape;
-  std::string why_solver;  ///< with --solver auto
-  std::string choices;     ///< the source of choices between kernels, storages and passes
-  std::string machine_source;
-  MachineModel machine;                           ///< with the memory that ranks of the grid share
-  std::shared_ptr<const ProcessGrid> own_memory;  ///< the grid, in which no rank shares its memory
-  Placement placed;
+  std::optional<MatrixHeader> X0{};
+  std::string promotions{};  ///< lines about files whose elements become another type
+  CheckpointFacts saved{};   ///< of the run that a restart continues
+  Sweep sweep{};
+  std::vector<double> tolerances{};  ///< of each column; empty: all have one
+  ProductShape shape{};
+  std::string why_solver{};  ///< with --solver auto
+  std::string choices{};     ///< the source of choices between kernels, storages and passes
+  std::string machine_source{};
+  MachineModel machine{};                           ///< with the memory that ranks of the grid share
+  std::shared_ptr<const ProcessGrid> own_memory{};  ///< the grid, in which no rank shares its memory
+  Placement placed{};
 
   const std::shared_ptr<const ProcessGrid>& grid() const { return placed.grid; }
   const PlannedIteration& iteration() const { return placed.iteration; }
