@@ -136,6 +136,8 @@ void bind_class(py::module_ native) {
           },
           unlocked)
       .def(
+          "proven_sigma_min", [](const A& a) { return proven_sigma_min<T>(*a.ptr); }, unlocked)
+      .def(
           "lanczos_extremes",
           [](const A& a, int steps, std::uint64_t seed) {
             const SpectrumExtremes found = lanczos_extremes<T>(*a.ptr, steps, seed);

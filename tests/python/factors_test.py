@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Factors from Python, of one damping and of all, against NumPy."""
+from fractions import Fraction
+
 import numpy as np
 from ranks import COMM, expect_error, grids
 
@@ -43,6 +45,51 @@ def test_a_factor():
             assert (factor.damp, factor.shift, factor.rank, factor.by_qr, factor.of_data) == (0.3, 0, 6, False, False)
             assert factor.condition >= np.linalg.cond(np.vstack([A, 0.3 * np.eye(6)])) * 0.3
             expect_error(gl.UsageError, lambda: gl.direct(op, data, factor=factor, damp=0.2), "the factor has the damping", "but the problem has")  # noqa: B023
+
+
+def is_below_all_singular_values(sigma, A):
+    """Whether AᴴA − σ²I is positive semidefinite, by LDLᴴ in exact arithmetic."""
+    exact = [[(Fraction(float(x.real)), Fraction(float(x.imag))) for x in row] for row in A]
+    n, zero = A.shape[1], (Fraction(0), Fraction(0))
+    G = [[zero] * n for _ in range(n)]
+    for row in exact:
+        for i in range(n):
+            for j in range(n):
+                (a, b), (c, d) = row[i], row[j]  # conj(a + ib)(c + id)
+                G[i][j] = (G[i][j][0] + a * c + b * d, G[i][j][1] + a * d - b * c)
+    for i in range(n):
+        G[i][i] = (G[i][i][0] - Fraction(sigma) ** 2, Fraction(0))
+    for k in range(n):
+        pivot = G[k][k][0]
+        if pivot <= 0:
+            return False
+        for i in range(k + 1, n):
+            for j in range(k + 1, n):
+                (a, b), (c, d) = G[i][k], G[k][j]
+                G[i][j] = (G[i][j][0] - (a * c - b * d) / pivot, G[i][j][1] - (a * d + b * c) / pivot)
+    return True
+
+
+def test_a_proven_smallest_singular_value():
+    """In exact rational arithmetic, for conditions up to those that rounding hides."""
+    said = 0
+    for dtype in ("float32", "float64", "complex128"):
+        for k, condition in enumerate((1e1, 1e5, 1e8, 1e11, 1e12, 1e13, 1e14)):
+            rng = np.random.default_rng(k)
+            draw = lambda *shape: rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype == "complex128" else 0)  # noqa: E731, B023
+            Q, W = np.linalg.qr(draw(11, 5))[0], np.linalg.qr(draw(5, 5))[0]
+            A = ((Q * np.geomspace(1, 1 / condition, 5)) @ W).astype(dtype)
+            for grid in grids():
+                op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape), dtype).scatter(A))
+                sigma = op.proven_sigma_min()
+                assert sigma == 0 or is_below_all_singular_values(sigma, A), (dtype, condition, sigma)
+                if grid.is_member and condition <= 1e11:
+                    assert sigma >= 0.9 * np.linalg.svd(A.astype("complex128"), compute_uv=False)[-1] * (1 - 1e-16 * condition), (dtype, condition, sigma)
+                said += sigma > 0
+    assert said > 0 or not grid.is_member
+    grid = next(iter(grids()))
+    wide = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(2, 3)).scatter(np.ones((2, 3))))
+    expect_error(gl.UsageError, wide.proven_sigma_min, "2 x 3")
 
 
 def test_a_factor_of_all_dampings():

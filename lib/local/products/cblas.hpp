@@ -96,4 +96,14 @@ inline void solve_upper(Op op, Int m, Int n, const std::complex<double>* R, Int 
               ldx);
 }
 
+/// X ← X R for an upper triangular n × n matrix R and m × n elements of X.
+inline void multiply_by_upper(Int m, Int n, const double* R, Int ldr, double* X, Int ldx) {
+  cblas_dtrmm(CblasColMajor, CblasRight, CblasUpper, CblasNoTrans, CblasNonUnit, m, n, 1, R, ldr, X, ldx);
+}
+inline void multiply_by_upper(Int m, Int n, const std::complex<double>* R, Int ldr, std::complex<double>* X,
+                              Int ldx) {
+  const std::complex<double> one(1);
+  cblas_ztrmm(CblasColMajor, CblasRight, CblasUpper, CblasNoTrans, CblasNonUnit, m, n, &one, R, ldr, X, ldx);
+}
+
 }  // namespace gridlops::cblas

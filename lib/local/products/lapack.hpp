@@ -46,6 +46,12 @@ void dpotrf_(const char* uplo, const gridlops::cblas::Int* n, double* A, const g
              gridlops::cblas::Int* info, std::size_t uplo_length);
 void zpotrf_(const char* uplo, const gridlops::cblas::Int* n, std::complex<double>* A,
              const gridlops::cblas::Int* lda, gridlops::cblas::Int* info, std::size_t uplo_length);
+void dtrtri_(const char* uplo, const char* diag, const gridlops::cblas::Int* n, double* A,
+             const gridlops::cblas::Int* lda, gridlops::cblas::Int* info, std::size_t uplo_length,
+             std::size_t diag_length);
+void ztrtri_(const char* uplo, const char* diag, const gridlops::cblas::Int* n, std::complex<double>* A,
+             const gridlops::cblas::Int* lda, gridlops::cblas::Int* info, std::size_t uplo_length,
+             std::size_t diag_length);
 void dtrcon_(const char* norm, const char* uplo, const char* diag, const gridlops::cblas::Int* n,
              const double* A, const gridlops::cblas::Int* lda, double* rcond, double* work,
              gridlops::cblas::Int* iwork, gridlops::cblas::Int* info, std::size_t norm_length,
@@ -179,6 +185,20 @@ bool cholesky(MatrixView<S> G) {
     zpotrf_("U", &n, G.data, &lda, &info, 1);
   } else {
     dpotrf_("U", &n, G.data, &lda, &info, 1);
+  }
+  return info == 0;
+}
+
+/// The upper triangle of R becomes that of R⁻¹; the lower one is not touched. Returns whether no element of
+/// the diagonal was 0.
+template <class S>
+bool invert_upper(MatrixView<S> R) {
+  const auto n = static_cast<cblas::Int>(R.rows), lda = static_cast<cblas::Int>(std::max<Index>(R.stride, 1));
+  cblas::Int info = 0;
+  if constexpr (is_complex<S>) {
+    ztrtri_("U", "N", &n, R.data, &lda, &info, 1, 1);
+  } else {
+    dtrtri_("U", "N", &n, R.data, &lda, &info, 1, 1);
   }
   return info == 0;
 }

@@ -54,16 +54,6 @@ class GramSum {
   ConvertedRows<T> rows_;
 };
 
-/// Sums the upper triangles over the ranks.
-template <Scalar S>
-void sum_triangles(Communicator& comm, MatrixView<S> G) {
-  if (comm.size() == 1) return;
-  const TraceRegion region("sum of Gram matrices");
-  pack_triangle(G);
-  comm.all_reduce({G.data, size_of_triangle(G.cols)}, ReduceOp::sum);
-  unpack_triangle(G);
-}
-
 template <Scalar T>
 void gram_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power,
                   MatrixView<Accumulator<T>> G) {

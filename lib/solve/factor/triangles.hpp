@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "base/numbers.hpp"
+#include "gridlops/base/trace.hpp"
+#include "gridlops/comm/communicator.hpp"
 #include "gridlops/local/matrix_view.hpp"
 
 namespace gridlops {
@@ -23,6 +25,16 @@ template <Scalar S>
 void unpack_triangle(MatrixView<S> R) {
   for (Index j = R.cols - 1; j > 0; --j)
     std::memmove(R.column(j), R.data + size_of_triangle(j), at(j + 1) * sizeof(S));
+}
+
+/// Sums the upper triangles over the ranks.
+template <Scalar S>
+void sum_triangles(Communicator& comm, MatrixView<S> G) {
+  if (comm.size() == 1) return;
+  const TraceRegion region("sum of Gram matrices");
+  pack_triangle(G);
+  comm.all_reduce({G.data, size_of_triangle(G.cols)}, ReduceOp::sum);
+  unpack_triangle(G);
 }
 
 }  // namespace gridlops

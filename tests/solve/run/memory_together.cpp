@@ -12,6 +12,7 @@
 #include "gridlops/ops/slice_groups.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/spectral_factor.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "io/npy_files.hpp"
 #include "solve/run/every_solver.hpp"
 #include "support/agreed_failures.hpp"
@@ -447,6 +448,9 @@ TEST_CASE("Factors of all dampings have their memory on all ranks or on none") {
       const DistMatrix<double> B = of_integers(grid, A->range().layout(3), 2);
       check_every_allocation(grid, "a spectral factor",
                              [&]() -> Action { return [&] { static_cast<void>(spectral_factor(*A)); }; });
+      if (rows >= 7)
+        check_every_allocation(grid, "a proven smallest singular value",
+                               [&]() -> Action { return [&] { static_cast<void>(proven_sigma_min(*A)); }; });
       const auto V = spectral_factor(*A, 0.1);
       check_every_allocation(grid, "curves of dampings", [&]() -> Action {
         return [&] { static_cast<void>(damping_curves(*A, B, *V, damps, DampingRule::discrepancy, 1)); };
