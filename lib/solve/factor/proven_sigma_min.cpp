@@ -55,7 +55,7 @@ double upper_norm(MatrixView<const S> R, bool is_hermitian) {
 /// ‖X‖₂ for an upper triangle X, by power iteration from below.
 template <class S>
 double estimated_norm(MatrixView<const S> X) {
-  constexpr int steps = 20;
+  constexpr int steps = 30;
   const auto n = static_cast<cblas::Int>(X.cols);
   std::vector<S> v(at(X.cols)), w(at(X.cols));
   Index longest = 0;
@@ -88,7 +88,7 @@ double norm_bound(MatrixView<const S> X, double frobenius_norm, MatrixView<S> K,
   std::fill_n(K.data, K.size(), S(0));
   cblas::add_gram(n, n, X.data, n, K.data, n);  // XᴴX
   const double estimate = estimated_norm(X);
-  for (const double slack : {1.02, 1.2, 2.0}) {
+  for (const double slack : {1.02, 1.06, 1.2, 2.0}) {
     const double nu = slack * estimate * estimate;
     for (Index j = 0; j < X.cols; ++j) {
       for (Index i = 0; i < X.cols; ++i) R(i, j) = i < j ? -K(i, j) : S(0);
