@@ -15,14 +15,14 @@ namespace gridlops::program {
 
 namespace {
 
-enum Row { matrix, data, solution, vectors, panels, space, sketch, norms, in_all, received };
+enum Row { matrix, data, solution, vectors, panels, space, sigma_min, norms, in_all, received };
 constexpr std::array<const char*, 10> labels{"matrix",
                                              "right-hand sides",
                                              "solution",
                                              "solver's vectors",
                                              "products' panels",
                                              "vectors of the space, at most",
-                                             "sketch, before the solver's vectors",
+                                             "for --sigma-min, before the solver's vectors",
                                              "norms of columns, before all but A",
                                              "memory in all",
                                              "received in products, per iteration"};
@@ -47,9 +47,9 @@ class RankPlan {
     r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
-    if (plan_.sketch_bytes) r[sketch] = plan_.sketch_bytes(row_, col_);
+    if (plan_.sigma_min_bytes) r[sigma_min] = plan_.sigma_min_bytes(row_, col_);
     if (plan_.norms_bytes) r[norms] = plan_.norms_bytes(row_, col_);
-    const Index solving = r[data] + r[solution] + r[panels] + std::max(r[vectors] + r[space], r[sketch]);
+    const Index solving = r[data] + r[solution] + r[panels] + std::max(r[vectors] + r[space], r[sigma_min]);
     r[in_all] = r[matrix] + std::max(solving, r[norms]);
     r[received] = received_per_iteration();
     return r;
@@ -186,7 +186,7 @@ std::string plan_text(const PlannedSolve& plan) {
   std::vector<const char*> names;
   std::vector<Index> fewest, largest;
   for (std::size_t k = 0; k < labels.size(); ++k) {
-    if ((k == space && !plan.space_bytes) || (k == sketch && !plan.sketch_bytes) ||
+    if ((k == space && !plan.space_bytes) || (k == sigma_min && !plan.sigma_min_bytes) ||
         (k == norms && !plan.norms_bytes))
       continue;
     names.push_back(labels[k]);

@@ -33,7 +33,7 @@ struct PlannedSolve {
   /// The most columns that are solved at a time of what the space leaves; their B and X count, too.
   Index rest = 0;
   /// Of a sketch of the matrix, which is freed before the solver takes its vectors; empty: none.
-  std::function<Index(int row, int col)> sketch_bytes{};
+  std::function<Index(int row, int col)> sigma_min_bytes{};
   Index sketch_columns = 0;  ///< the columns of its products
   /// Of the norms of columns, which are freed before right-hand sides take memory; empty: none.
   std::function<Index(int row, int col)> norms_bytes{};

@@ -15,14 +15,15 @@ namespace gridlops::program {
 
 template <Scalar T>
 double sigma_min_of(const SolveArguments& arguments, const LinearOperator<T>& A) {
-  if (!arguments.probable_sigma_min) return arguments.sigma_min.value_or(0);
-  const double probable = probable_sigma_min(A, sketch_failure);
+  if (arguments.sigma_min_way.empty()) return arguments.sigma_min.value_or(0);
+  const double found = arguments.sketches() ? probable_sigma_min(A, sketch_failure) : proven_sigma_min(A);
   // NaN comes with a verdict of its own.
-  if (probable == 0 && A.domain().grid->is_member() && arguments.options.error > 0 && !arguments.is_damped())
+  if (found == 0 && A.domain().grid->is_member() && arguments.options.error > 0 && !arguments.is_damped())
     throw UsageError(
-        "--error needs what --sigma-min probable does not find: the smallest singular value of A is hidden "
-        "by rounding, so that only --damp bounds errors");
-  return std::isnan(probable) ? 0 : probable;
+        fmt::format("--error needs what --sigma-min {} does not find: the smallest singular value of A is "
+                    "hidden by rounding, so that only --damp bounds errors",
+                    arguments.sigma_min_way));
+  return std::isnan(found) ? 0 : found;
 }
 
 namespace {
@@ -44,7 +45,12 @@ std::string error_text(const SolveTask& task, double sigma_min, const std::vecto
     if (!std::isfinite(relative(bounds[j], norms[j])))
       return fmt::format("error: nothing bounds that of column {}\n", j);
   const double largest = largest_relative(bounds, norms);
-  if (!task.arguments.probable_sigma_min)
+  if (task.arguments.proves_sigma_min())
+    return fmt::format(
+        "error: |x - x*| is at most {:.1e} |x| in every column: it is proven that no singular value of A is "
+        "below {:.3g}\n",
+        largest, sigma_min);
+  if (!task.arguments.sketches())
     return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);
   return fmt::format(
       "error: |x - x*| is probably at most {:.1e} |x| in every column: a random sketch of A with {} rows "

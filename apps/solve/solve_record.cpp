@@ -88,13 +88,14 @@ Json json_of(const SweepOfEach& solved, const Sweep& sweep) {
   return json;
 }
 
-/// Adds the figures of a sketch of A, if there was one, and of the disks.
+/// Returns the σ that was computed of A, if that was asked for, and the figures of the disks.
 std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<std::pair<std::string, double>> figures;
-  if (task.arguments.probable_sigma_min)
-    figures = {{"sigma_min", solved.sigma_min},
-               {"sketch_rows", static_cast<double>(sketch_rows(task.shape.cols))},
-               {"sketch_failure", sketch_failure}};
+  if (!task.arguments.sigma_min_way.empty()) figures.emplace_back("sigma_min", solved.sigma_min);
+  if (task.arguments.sketches()) {
+    figures.emplace_back("sketch_rows", static_cast<double>(sketch_rows(task.shape.cols)));
+    figures.emplace_back("sketch_failure", sketch_failure);
+  }
   if (solved.disk) {
     figures.emplace_back("disk_bytes", solved.disk->bytes);
     figures.emplace_back("disk_bytes_read", solved.disk->bytes_read);

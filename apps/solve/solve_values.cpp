@@ -90,7 +90,8 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
      [](const Run& run) { return run.solved != nullptr ? Json(run.solved->report.step) : Json(); }},
     {"sigma-min",
      [](const Run& run) {
-       return run.arguments.probable_sigma_min ? Json("probable") : json_of(run.arguments.sigma_min);
+       const std::string& way = run.arguments.sigma_min_way;
+       return way.empty() ? json_of(run.arguments.sigma_min) : Json(way);
      }},
     {"one-pass", [](const Run& run) -> Json { return run.task.iteration().one_pass; }},
     // A report has these values elsewhere.

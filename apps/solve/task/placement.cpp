@@ -37,9 +37,15 @@ BytesOfRank space_bytes(const SolveTask& task) {
   };
 }
 
-/// Of a sketch for --sigma-min.
+/// Of a sketch, or of a proof, for --sigma-min; none if it needs neither.
 template <Scalar T>
-BytesOfRank sketch_bytes(const SolveTask& task) {
+BytesOfRank sigma_min_bytes(const SolveTask& task) {
+  if (task.arguments.proves_sigma_min()) {
+    const Index bytes = proven_sigma_min_bytes(task.shape.rows, task.shape.cols, task.shape.type,
+                                               task.grid()->shape().size());
+    return [bytes](int, int) { return bytes; };
+  }
+  if (!task.arguments.sketches()) return {};
   return [product = planned_product<T>(task)](int row, int col) {
     return probable_sigma_min_bytes(*product, row, col);
   };
@@ -210,12 +216,11 @@ PlannedSolve plan_of(const SolveTask& task) {
   plan.own_damps = task.sweep || plan.variances;
   if (arguments.sweep.by_factor()) plan.curves = std::ssize(task.sweep.damps);
   if (task.sweep.leaves_rest) plan.rest = std::max(task.B.cols, std::ssize(task.sweep.damps));
-  if (arguments.probable_sigma_min)
-    plan.sketch_columns = std::min(sketch_group, sketch_rows(task.shape.cols));
+  if (arguments.sketches()) plan.sketch_columns = std::min(sketch_group, sketch_rows(task.shape.cols));
   with_scalar_type(task.shape.type, [&]<Scalar T>() {
     if (plan.scaled && task.is_on_disk()) plan.norms_bytes = norms_bytes<T>(task, plan.matrix);
     if (task.sweep.in_space) plan.space_bytes = space_bytes<T>(task);
-    if (arguments.probable_sigma_min) plan.sketch_bytes = sketch_bytes<T>(task);
+    plan.sigma_min_bytes = sigma_min_bytes<T>(task);
   });
   return plan;
 }

@@ -53,7 +53,7 @@ struct SolveArguments {
   std::string scratch, tiles;  ///< for a matrix on disks
   std::optional<double> lambda_relative;
   std::optional<double> sigma_min;  ///< no singular value of A is smaller
-  bool probable_sigma_min = false;  ///< a sketch of A says what none is below
+  std::string sigma_min_way;  ///< "probable", by a sketch of A, or "proven"; empty: it is given, or unknown
   bool verify_matrix = false;
   bool dry_run = false;
   bool quiet = false;
@@ -63,7 +63,9 @@ struct SolveArguments {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
   bool needs_space() const { return sweep.in_space() || !space.empty(); }
-  bool bounds_errors() const { return sigma_min || probable_sigma_min || options.error > 0; }
+  bool sketches() const { return sigma_min_way == "probable"; }
+  bool proves_sigma_min() const { return sigma_min_way == "proven"; }
+  bool bounds_errors() const { return sigma_min || !sigma_min_way.empty() || options.error > 0; }
 };
 
 /// The only table of options that some solvers do not take, or that reports or restarts know, besides the

@@ -181,12 +181,14 @@ class SolveCommand {
     options.parsed(
         "--sigma-min",
         [this](const std::string& text) {
-          arguments_.probable_sigma_min = text == "probable";
-          if (!arguments_.probable_sigma_min) arguments_.sigma_min = number(text, 0);
+          const bool is_way = text == "probable" || text == "proven";
+          arguments_.sigma_min_way = is_way ? text : "";
+          if (!is_way) arguments_.sigma_min = number(text, 0);
         },
-        "S|probable",
+        "S|proven|probable",
         "bounds the error of each x, given that no singular value of A is below S; with damping S may be 0; "
-        "probable: where A has four times as many rows as columns, by a random sketch of A");
+        "proven: by a factor of A, which has at least as many rows as columns; probable: where it has four "
+        "times as many, by a random sketch of A");
     options.flag("--quiet", arguments_.quiet, "Prints no tables");
   }
 

@@ -70,7 +70,15 @@ std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
       exclude({"--certify", certifies}, {"a space, of --sweep or --space,", a.needs_space()}),
       exclude({"--error", a.options.error > 0}, {"--precondition", a.is_given("--precondition")},
               "the solver finds z of x = P z, and the error is that of x"),
-      {a.bounds_errors() && a.sigma_min.value_or(0) == 0 && !a.probable_sigma_min && !a.is_damped(),
+      {a.proves_sigma_min() && !may_be(a.product.algorithm, Algorithm::stationary_a) &&
+           a.product.algorithm != Algorithm::block,
+       fmt::format(
+           "--sigma-min proven needs --algorithm stationary-a or block, and not {}: it reads whole rows "
+           "of A",
+           name_of(a.product.algorithm))},
+      {a.proves_sigma_min() && a.product.device != "cpu",
+       fmt::format("--sigma-min proven is for --device cpu, not for {}", a.product.device)},
+      {a.bounds_errors() && a.sigma_min.value_or(0) == 0 && a.sigma_min_way.empty() && !a.is_damped(),
        "nothing bounds errors without damping, unless --sigma-min says that no singular value of A is near "
        "0"},
       {row_of(a.solver).has(Feature::penalty) && !a.is_given("--lambda") && !a.lambda_relative,
@@ -107,7 +115,7 @@ const char* option_for_elements(const SolveArguments& arguments) {
       {"--precondition", arguments.precondition != "none"},
       {"--verify-matrix", arguments.verify_matrix && !has_elements},
       {"--column-stable", arguments.options.column_stable},
-      {"--sigma-min", arguments.sigma_min || arguments.probable_sigma_min},
+      {"--sigma-min", arguments.sigma_min || !arguments.sigma_min_way.empty()},
       {"--one-pass", arguments.one_pass.value_or(false)},
       {"--storage", arguments.stored_as.storage && !has_elements},
       {"--tiles", !arguments.tiles.empty()}};

@@ -89,7 +89,7 @@ std::string source_of_choices(Communicator& world, const SolveTask& task) {
 Index most_columns(const SolveTask& task) {
   const Index of_solver =
       largest_batch(Partition::with_sizes({task.shape.nrhs}), task.arguments.options.batch);
-  if (!task.arguments.probable_sigma_min) return of_solver;
+  if (!task.arguments.sketches()) return of_solver;
   return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
 }
 
@@ -147,15 +147,16 @@ std::optional<SolverSeconds> seconds_with(Solver solver, SolveTask task, int ran
 
 /// Throws UsageError if --sigma-min cannot be for an A of this shape.
 void check_sigma_min(const SolveArguments& arguments, const ProductShape& shape) {
-  if (arguments.sigma_min.value_or(0) > 0 && shape.rows < shape.cols) {
+  if ((arguments.sigma_min.value_or(0) > 0 || arguments.proves_sigma_min()) && shape.rows < shape.cols) {
     throw UsageError(fmt::format(
         "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
-        *arguments.sigma_min, shape.rows, shape.cols));
+        arguments.sigma_min ? fmt::format("{}", *arguments.sigma_min) : arguments.sigma_min_way, shape.rows,
+        shape.cols));
   }
-  if (arguments.probable_sigma_min && shape.rows < sketch_rows(shape.cols)) {
+  if (arguments.sketches() && shape.rows < sketch_rows(shape.cols)) {
     throw UsageError(fmt::format(
-        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: give a number, the "
-        "smallest singular value of A",
+        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: take proven, or give a "
+        "number, the smallest singular value of A",
         shape.rows, shape.cols, sketch_rows(shape.cols)));
   }
 }
@@ -211,7 +212,9 @@ Placement SolveTask::on_disk() const {
 }
 
 IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
-  const bool never_moves = arguments.needs_space() || is_compressed;
+  const bool is_open = arguments.product.algorithm == Algorithm::automatic;
+  const bool never_moves =
+      arguments.needs_space() || is_compressed || (arguments.proves_sigma_min() && is_open);
   const bool has_passes =
       arguments.is_given("--one-pass") || arguments.stored_as.place == MatrixPlace::memory;
   return {
