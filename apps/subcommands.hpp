@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "command_line/option_parser.hpp"
-#include "gridlops/base/error.hpp"
 #include "gridlops/comm/communicator.hpp"
-#include "gridlops/comm/process_grid.hpp"
 #include "gridlops/io/calibration.hpp"
-#include "gridlops/local/backend.hpp"
 #include "gridlops/ops/cost_model.hpp"
-#include "gridlops/solve/damping_curve.hpp"
-#include "gridlops/solve/plan.hpp"
 
 namespace gridlops::program {
 

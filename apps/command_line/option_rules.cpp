@@ -10,24 +10,6 @@
 
 namespace gridlops::program {
 
-namespace {
-std::string name_with_dashes(const SolverOption& row) { return std::string("--") + row.name; }
-}  // namespace
-
-void add_option(Options& options, const SolverOption& row, Index& value) {
-  options.whole(name_with_dashes(row).c_str(), value, row.placeholder, 0, row.help);
-}
-void add_option(Options& options, const SolverOption& row, bool& value) {
-  options.flag(name_with_dashes(row).c_str(), value, row.help);
-}
-void add_option(Options& options, const SolverOption& row, std::string& value) {
-  options.text(name_with_dashes(row).c_str(), value, row.placeholder, row.help);
-}
-void add_option(Options& options, const SolverOption& row, Threshold& value) {
-  options.choice(name_with_dashes(row).c_str(), value,
-                 names_of({Threshold::soft, Threshold::hard, Threshold::half}), row.help);
-}
-
 Rule exclude(const Asked& one, const Asked& other, const std::string& why) {
   return {one.is_so && other.is_so, fmt::format("{} and {} exclude each other{}{}", one.option, other.option,
                                                 why.empty() ? "" : ": ", why)};
@@ -47,7 +29,7 @@ CLI::Option* DependentOptions::only(const std::vector<std::string>& values, CLI:
 void DependentOptions::follow_table(Options& options, const std::vector<SolverOption>& table) {
   for (const SolverOption& row : table) {
     if (row.name == nullptr || row.feature == Feature::none) continue;
-    CLI::Option* const option = options.find(name_with_dashes(row));
+    CLI::Option* const option = options.find(std::string("--") + row.name);
     if (option == nullptr) continue;
     std::vector<std::string> names;
     for (const Solver solver : named_solvers())

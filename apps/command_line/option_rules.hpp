@@ -14,24 +14,24 @@ namespace gridlops::program {
 
 // Rows of tables of options, and which of them go together.
 
-/// Add the option of a row, whose value has this type.
-void add_option(Options& options, const SolverOption& row, Index& value);
-void add_option(Options& options, const SolverOption& row, bool& value);
-void add_option(Options& options, const SolverOption& row, std::string& value);
-void add_option(Options& options, const SolverOption& row, Threshold& value);
-template <class Number>
-requires std::is_assignable_v<Number&, double>
-void add_option(Options& options, const SolverOption& row, Number& value) {
-  options.number(("--" + std::string(row.name)).c_str(), value, row.placeholder, 0, row.help);
-}
-
 /// Adds the option of a row with this heading, unless it has been added already, or its type has a syntax of
 /// its own.
 template <class Value>
 void define_row(Options& options, const char* group, const SolverOption& row, Value& value) {
-  if constexpr (requires { add_option(options, row, value); }) {
-    if (row.name == nullptr || std::string_view(row.group) != group) return;
-    if (options.find(std::string("--") + row.name) == nullptr) add_option(options, row, value);
+  if (row.name == nullptr || std::string_view(row.group) != group) return;
+  const std::string name = "--" + std::string(row.name);
+  if (options.find(name) != nullptr) return;
+  if constexpr (std::is_same_v<Value, bool>) {
+    options.flag(name.c_str(), value, row.help);
+  } else if constexpr (std::is_same_v<Value, Index>) {
+    options.whole(name.c_str(), value, row.placeholder, 0, row.help);
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    options.text(name.c_str(), value, row.placeholder, row.help);
+  } else if constexpr (std::is_same_v<Value, Threshold>) {
+    options.choice(name.c_str(), value, names_of({Threshold::soft, Threshold::hard, Threshold::half}),
+                   row.help);
+  } else if constexpr (std::is_assignable_v<Value&, double>) {
+    options.number(name.c_str(), value, row.placeholder, 0, row.help);
   }
 }
 

@@ -12,7 +12,7 @@
 #include "gridlops/base/random.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "matrix/memory_plan.hpp"
-#include "solve/known_errors.hpp"
+#include "solve/column_figures.hpp"
 
 namespace gridlops::program {
 

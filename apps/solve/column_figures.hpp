@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -22,6 +23,19 @@ struct CostFunction {
   Threshold threshold = Threshold::soft;
   bool is_quadratic_form = false;  ///< instead xᴴ(A + D²I)x/2 − Re bᴴx, which norms do not give
 };
+
+/// A bound of an error, relative to the norm of its x; not finite if nothing bounds it.
+inline double relative_bound(double bound, double norm) { return bound == 0 ? 0 : bound / norm; }
+
+/// The largest bound of an error, relative to the norm of its x; infinite if nothing bounds one.
+inline double largest_relative(const std::vector<double>& bounds, const std::vector<double>& norms) {
+  double largest = 0;
+  for (std::size_t j = 0; j < bounds.size(); ++j) {
+    if (!std::isfinite(relative_bound(bounds[j], norms[j]))) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, relative_bound(bounds[j], norms[j]));
+  }
+  return largest;
+}
 
 /// The least λ of each column with which the first step from x = 0 ends there (collective over the grid): g =
 /// ‖Aᴴb‖∞ for the soft threshold, with which x = 0 is then the solution, αg²/2 for the hard and 8(αg³/54)^½

@@ -8,10 +8,11 @@
 
 #include "command_line/console.hpp"
 #include "gridlops/solve/error_bound.hpp"
+#include "gridlops/solve/spectrum.hpp"
 #include "matrix/memory_plan.hpp"
 #include "measure/metered_product.hpp"
 #include "measure/number_checks.hpp"
-#include "solve/known_errors.hpp"
+#include "solve/column_figures.hpp"
 #include "solve/matrix_of_task.hpp"
 #include "solve/solver_run.hpp"
 #include "solve/task/placement.hpp"
@@ -85,6 +86,27 @@ void write_solutions(const SolveTask& task, Columns<T>& columns, Solved& solved)
   write_columns(arguments.output, saved, task.B.dimensions, arguments.rhs, columns.X);
   if (columns.variances)
     write_columns(arguments.variances, saved, task.B.dimensions, arguments.rhs, *columns.variances);
+}
+
+/// The largest error that any column can have, relative to the norm of its x, in words.
+std::string error_text(const SolveTask& task, double sigma_min, const std::vector<double>& bounds,
+                       const std::vector<double>& norms) {
+  for (std::size_t j = 0; j < bounds.size(); ++j)
+    if (!std::isfinite(relative_bound(bounds[j], norms[j])))
+      return fmt::format("error: nothing bounds that of column {}\n", j);
+  const double largest = largest_relative(bounds, norms);
+  if (task.arguments.proves_sigma_min())
+    return fmt::format(
+        "error: |x - x*| is at most {:.1e} |x| in every column: it is proven that no singular value of A is "
+        "below {:.3g}\n",
+        largest, sigma_min);
+  if (!task.arguments.sketches())
+    return fmt::format("error: |x - x*| is at most {:.1e} |x| in every column\n", largest);
+  return fmt::format(
+      "error: |x - x*| is probably at most {:.1e} |x| in every column: a random sketch of A with {} rows "
+      "says "
+      "that no singular value is below {:.3g}, which is wrong at most once in {:.0e} times\n",
+      largest, sketch_rows(task.shape.cols), sigma_min, 1 / sketch_failure);
 }
 
 /// Bounds the errors of x, of the problem, and of the one before A was compressed.

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "gridlops/solve/spectrum.hpp"
-#include "solve/known_errors.hpp"
+#include "solve/column_figures.hpp"
 
 namespace gridlops::program {
 

@@ -23,7 +23,6 @@
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/spectral_factor.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "solve/known_errors.hpp"
 #include "solve/matrix_of_task.hpp"
 #include "solve/solve_progress.hpp"
 #include "solve/solve_record.hpp"
@@ -73,7 +72,7 @@ class SolverRun {
   /// Solves in a space or by a factor, if the task says so, and then with the solver (collective over the
   /// grid). Completes `solved`.
   void solve(Columns<T>& columns, Solved& solved) {
-    known_.sigma_min = sigma_min_of(task_.arguments, *A_.product);
+    known_.sigma_min = sigma_min();
     make_space(columns.B);
     solved.sweep = choose_dampings(columns.B);
     solved.cost.damp = solved.sweep ? solved.sweep->damps() : damping();
@@ -104,6 +103,22 @@ class SolverRun {
   double iteration_seconds() const { return times_->median(); }
 
  private:
+  /// What no singular value of A is below, as --sigma-min says, or a sketch of A, or a proof. Throws
+  /// UsageError on all ranks if --error needs a number and these have none.
+  double sigma_min() const {
+    const SolveArguments& arguments = task_.arguments;
+    const LinearOperator<T>& A = *A_.product;
+    if (arguments.sigma_min_way.empty()) return arguments.sigma_min.value_or(0);
+    const double found = arguments.sketches() ? probable_sigma_min(A, sketch_failure) : proven_sigma_min(A);
+    // NaN comes with a verdict of its own.
+    if (found == 0 && A.domain().grid->is_member() && arguments.options.error > 0 && !arguments.is_damped())
+      throw UsageError(
+          fmt::format("--error needs what --sigma-min {} does not find: the smallest singular value of A is "
+                      "hidden by rounding, so that only --damp bounds errors",
+                      arguments.sigma_min_way));
+    return std::isnan(found) ? 0 : found;
+  }
+
   /// D of every column. A restart continues with exactly the damping of the first run.
   PerColumn damping() const {
     const SolveArguments& arguments = task_.arguments;

@@ -61,11 +61,12 @@ std::string reason_for_factor(const SolveArguments& arguments, const ProductShap
 
 }  // namespace
 
-ChosenSolver choose_solver(const SolveArguments& arguments, const CheckpointFacts& saved,
-                           const ProductShape& shape, int ranks,
-                           const std::function<std::optional<SolverSeconds>(Solver)>& seconds) {
+std::pair<Solver, std::string> choose_solver(
+    const SolveTask& task, int ranks, const std::function<std::optional<SolverSeconds>(Solver)>& seconds) {
+  const SolveArguments& arguments = task.arguments;
+  const ProductShape& shape = task.shape;
   for (const Solver solver : {Solver::cgls, Solver::block_cgls, Solver::direct})
-    if (saved_fact(saved, "--solver") == name_of(solver)) return {solver, "the run that goes on has it"};
+    if (saved_fact(task.saved, "--solver") == name_of(solver)) return {solver, "the run that goes on has it"};
   if (std::string need = need_of_cgls(arguments); !need.empty()) return {Solver::cgls, std::move(need)};
   const std::optional<SolverSeconds> single = seconds(Solver::cgls);
   if (single && may_factor(arguments, shape, ranks))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
 #include "solve/task/solve_arguments.hpp"
 
@@ -13,31 +12,7 @@ namespace gridlops::program {
 
 namespace {
 
-/// Rules of what makes a space, or a factor, for all right-hand sides and dampings, or starts in a space.
-std::vector<Rule> rules_of_sharing(const SolveArguments& a) {
-  const bool chooses_each = a.sweep.chooses_each(), leaves_no_state = !a.sweep.in_space();
-  const std::string name = chooses_each ? "--sweep " + a.sweep.way : "--space";
-  const Asked shared{name, chooses_each || a.needs_space()};
-  const Solver solver = a.sweep.by_factor() ? Solver::direct : Solver::cgls;
-  const Algorithm algorithm = a.product.algorithm;
-  return {
-      {shared.is_so && a.solver != solver,
-       fmt::format("{} is for {}, not for {}", name, name_of(solver), name_of(a.solver))},
-      {a.needs_space() && !may_be(algorithm, Algorithm::stationary_a),
-       fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share a space lie "
-                   "together",
-                   name, name_of(algorithm))},
-      exclude(shared, {"--dry-run", !chooses_each && a.dry_run}),
-      exclude(shared, {"--initial", !a.initial.empty()}),
-      exclude(shared, {"--tolerances", chooses_each && !a.tolerances.empty()}),
-      exclude(shared, {"--precondition", a.precondition != "none"}),
-      exclude(shared, {"--batch", a.options.batch > 0}),
-      exclude(shared, {"--checkpoint", leaves_no_state && !a.options.checkpoint.directory.empty()}),
-      exclude(shared, {"--restart", leaves_no_state && !a.options.checkpoint.restart.empty()}),
-  };
-}
-
-/// Rules of the sweep, and of all else.
+/// Rules of variances, and of sweeps of the damping.
 std::vector<Rule> rules_of_problem(const SolveArguments& a) {
   const SolverRow& solver = row_of(a.solver);
   const SweepArguments& sweep = a.sweep;
@@ -61,6 +36,31 @@ std::vector<Rule> rules_of_problem(const SolveArguments& a) {
   };
 }
 
+/// Rules of a sweep with one space, or one factor, for all right-hand sides and dampings, and of --space.
+std::vector<Rule> rules_of_sharing(const SolveArguments& a) {
+  const bool chooses_each = a.sweep.chooses_each(), saves_no_space = !a.sweep.in_space();
+  const std::string name = chooses_each ? "--sweep " + a.sweep.way : "--space";
+  const Asked shared{name, chooses_each || a.needs_space()};
+  const Solver solver = a.sweep.by_factor() ? Solver::direct : Solver::cgls;
+  const Algorithm algorithm = a.product.algorithm;
+  return {
+      {shared.is_so && a.solver != solver,
+       fmt::format("{} is for {}, not for {}", name, name_of(solver), name_of(a.solver))},
+      {a.needs_space() && !may_be(algorithm, Algorithm::stationary_a),
+       fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share a space lie "
+                   "together",
+                   name, name_of(algorithm))},
+      exclude(shared, {"--dry-run", !chooses_each && a.dry_run}),
+      exclude(shared, {"--initial", !a.initial.empty()}),
+      exclude(shared, {"--tolerances", chooses_each && !a.tolerances.empty()}),
+      exclude(shared, {"--precondition", a.precondition != "none"}),
+      exclude(shared, {"--batch", a.options.batch > 0}),
+      exclude(shared, {"--checkpoint", saves_no_space && !a.options.checkpoint.directory.empty()}),
+      exclude(shared, {"--restart", saves_no_space && !a.options.checkpoint.restart.empty()}),
+  };
+}
+
+/// Rules of original matrices, of bounds of errors, and of penalties.
 std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
   const bool certifies = !a.certify.empty();
   return {
@@ -111,7 +111,7 @@ void relate_options(Options& options) {
 
 const char* option_for_elements(const SolveArguments& arguments) {
   const bool has_elements = !arguments.certify.empty();
-  const std::vector<std::pair<const char*, bool>> options{
+  const std::vector<std::pair<const char*, bool>> needs{
       {"--precondition", arguments.precondition != "none"},
       {"--verify-matrix", arguments.verify_matrix && !has_elements},
       {"--column-stable", arguments.options.column_stable},
@@ -119,8 +119,9 @@ const char* option_for_elements(const SolveArguments& arguments) {
       {"--one-pass", arguments.one_pass.value_or(false)},
       {"--storage", arguments.stored_as.storage && !has_elements},
       {"--tiles", !arguments.tiles.empty()}};
-  const auto found = std::find_if(options.begin(), options.end(), [](const auto& row) { return row.second; });
-  return found == options.end() ? nullptr : found->first;
+  for (const auto& [option, is_asked] : needs)
+    if (is_asked) return option;
+  return nullptr;
 }
 
 }  // namespace gridlops::program

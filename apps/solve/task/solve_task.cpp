@@ -178,9 +178,8 @@ SolveTask make_task(Communicator& world, const SolveArguments& given, const Rank
   task.machine_source = machine.source;
   task.machine = model_of(machine, *ranks.comm);
   if (given.chooses_solver)
-    std::tie(task.arguments.solver, task.why_solver) =
-        choose_solver(given, task.saved, task.shape, world.size(),
-                      [&](Solver solver) { return seconds_with(solver, task, world.size()); });
+    std::tie(task.arguments.solver, task.why_solver) = choose_solver(
+        task, world.size(), [&](Solver solver) { return seconds_with(solver, task, world.size()); });
   const auto grid = make_grid(ranks, grid_for(task, world.size()));
   task.machine = with_shared_memory(task.machine, *grid);
   task.arguments = adopt_choices(task.saved, grid->shape(), task.arguments);
