@@ -323,7 +323,7 @@ Names<std::string> transports_of_plans() {
 Action define_plan(Options& options) {
   const auto arguments = std::make_shared<PlanArguments>();
   PlanArguments& plan = *arguments;
-  CLI::Option* const size = options.parsed(
+  options.parsed(
       "--matrix-size",
       [&plan](const std::string& text) {
         plan.has_size = true;
@@ -332,11 +332,10 @@ Action define_plan(Options& options) {
         plan.shape.cols = whole_number(cross == std::string::npos ? "" : text.substr(cross + 1), 0);
       },
       "MxN", "Rows and columns of A");
-  CLI::Option* const matrix =
-      options.text("--matrix", plan.matrix, "DIR", "Instead, an A that gridlops compress wrote")
-          ->excludes(size);
+  options.text("--matrix", plan.matrix, "DIR", "Instead, an A that gridlops compress wrote");
   options.whole("--rhs", plan.shape.nrhs, "R", 0, "Right-hand sides")->required();
-  options.choice("--dtype", plan.shape.type, scalar_types(), "Type of the elements [f64]")->excludes(matrix);
+  options.choice("--dtype", plan.shape.type, scalar_types(), "Type of the elements [f64]");
+  for (const char* of_array : {"--matrix-size", "--dtype"}) options.exclude("--matrix", of_array);
   options.parsed(
       "--ranks",
       [&plan](const std::string& text) {
@@ -355,8 +354,8 @@ Action define_plan(Options& options) {
       },
       "PxQ[,...]", "Plans for these grids [the fastest by the model]");
   options.choice("--solver", plan.asked.solver, solvers(), "The method [cgls]");
-  CLI::Option* const one_pass = options.choice("--one-pass", plan.asked.one_pass, switches(),
-                                               "reads A once in an iteration, in stationary-a [off]");
+  options.choice("--one-pass", plan.asked.one_pass, switches(),
+                 "reads A once in an iteration, in stationary-a [off]");
   options.whole("--iterations", plan.iterations, "K", 0, "Iterations of every column [100]");
   options.choice("--algorithm", plan.asked.algorithm, algorithms(), "How products are formed [auto]");
   options.choice("--transport", plan.transport, transports_of_plans(), "What carries the data [mpi]");
@@ -374,8 +373,8 @@ Action define_plan(Options& options) {
        "gridlops plan --matrix-size 100000x20000 --rhs 64 --grid 4x4,2x8 --memory-per-rank 2G",
        "gridlops plan --matrix-size 1000000x200000 --rhs 64 --ranks 16 --memory-per-rank 8G --disk-rate 1G",
        "gridlops plan --matrix compressed --rhs 8 --ranks 1..16"});
-  return [arguments, one_pass](Communicator& world) {
-    arguments->one_pass_is_given = one_pass->count() > 0;
+  return [arguments, options](Communicator& world) {
+    arguments->one_pass_is_given = options.given().count("--one-pass") > 0;
     return program::plan(world, *arguments);
   };
 }

@@ -224,41 +224,31 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
 Action define_lsm(Options& options) {
   const auto arguments = std::make_shared<LsmArguments>();
   options.group("Own data");
-  CLI::Option* const data = options.text(
-      "--data", arguments->data, "D",
-      "Real traces, sources x receivers x samples, or traces x samples, of any pairs of a source "
-      "and a receiver; --dtype is that of the file");
-  data->needs(
-      options
-          .text("--geometry", arguments->geometry, "G",
-                "A matrix of x and depth, in metres, with a row for each source, and then for each receiver; "
-                "for traces x samples, with a row for each trace: x and depth of its source, and then of its "
-                "receiver. With --ny, of x, y and depth")
-          ->needs(data));
-  CLI::Option* const wavelet =
-      options.text("--wavelet", arguments->wavelet, "W",
-                   "A vector of odd length, in the samples of the data, whose middle is time 0 [Ricker]");
+  options.text("--data", arguments->data, "D",
+               "Real traces, sources x receivers x samples, or traces x samples, of any pairs of a source "
+               "and a receiver; --dtype is that of the file");
+  options.text("--geometry", arguments->geometry, "G",
+               "A matrix of x and depth, in metres, with a row for each source, and then for each receiver; "
+               "for traces x samples, with a row for each trace: x and depth of its source, and then of its "
+               "receiver. With --ny, of x, y and depth");
+  options.text("--wavelet", arguments->wavelet, "W",
+               "A vector of odd length, in the samples of the data, whose middle is time 0 [Ricker]");
   options.group("Image and traces");
   options.whole("--nx", arguments->nx, "N", 1, "Points of the image along x [81]");
-  options.whole("--ny", arguments->ny, "N", 1, "The same along y [two dimensions, x and z]")->needs(data);
+  options.whole("--ny", arguments->ny, "N", 1, "The same along y [two dimensions, x and z]");
   options.whole("--nz", arguments->nz, "N", 1, "Points of the image along z, the depth [60]");
   options.number("--origin", arguments->origin, "M", std::numeric_limits<double>::lowest(),
                  "Where the image begins along x, in metres [0]");
-  options
-      .number("--origin-y", arguments->origin_y, "M", std::numeric_limits<double>::lowest(),
-              "Where it begins along y [0]")
-      ->needs("--ny");
+  options.number("--origin-y", arguments->origin_y, "M", std::numeric_limits<double>::lowest(),
+                 "Where it begins along y [0]");
   options.number("--spacing", arguments->spacing, "M", 0, "Metres between points of the image [4]");
-  data->needs(options.number("--velocity", arguments->velocity, "V", 0,
-                             "Of the waves, in metres per second [1000; own data need it]"));
-  data->needs(options.number("--interval", arguments->interval, "S", 0,
-                             "Seconds between samples [0.004; own data need it]"));
-  options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]")
-      ->excludes(wavelet);
-  options
-      .whole("--half-wavelet", arguments->half_wavelet, "N", 0,
-             "Samples of the wavelet on either side of its peak [40]")
-      ->excludes(wavelet);
+  options.number("--velocity", arguments->velocity, "V", 0,
+                 "Of the waves, in metres per second [1000; own data need it]");
+  options.number("--interval", arguments->interval, "S", 0,
+                 "Seconds between samples [0.004; own data need it]");
+  options.number("--frequency", arguments->frequency, "F", 0, "Of the Ricker wavelet, in Hz [20]");
+  options.whole("--half-wavelet", arguments->half_wavelet, "N", 0,
+                "Samples of the wavelet on either side of its peak [40]");
   options.number("--anti-alias", arguments->trace_distance, "M", 0,
                  "Spreads arrivals over the delay of waves between receivers M metres apart, over up to 8 "
                  "samples on either side [off]");
@@ -272,7 +262,11 @@ Action define_lsm(Options& options) {
         options.number("--source-depth", arguments->source_depth, "M", 0, "Depth of the sources [10]"),
         options.number("--receiver-depth", arguments->receiver_depth, "M", 0, "Depth of the receivers [20]"),
         options.whole("--samples", arguments->samples, "N", 2, "Samples of a trace [651]")})
-    generated->excludes(data);
+    generated->excludes(options.find("--data"));
+  for (const char* of_data : {"--geometry", "--velocity", "--interval"}) options.need("--data", of_data);
+  for (const char* of_own : {"--geometry", "--ny"}) options.need(of_own, "--data");
+  options.need("--origin-y", "--ny");
+  for (const char* of_ricker : {"--frequency", "--half-wavelet"}) options.exclude(of_ricker, "--wavelet");
   define_use_case(options, arguments->common);
   options.examples({"mpirun -n 4 gridlops lsm --save lsm --cost lsm/cost.txt",
                     "gridlops lsm --solver lsqr --iterations 20 --dtype f32",

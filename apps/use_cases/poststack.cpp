@@ -326,18 +326,18 @@ Action define_poststack(Options& options) {
   arguments->common.iterations = -1;
   const auto by_regularization = std::make_shared<DependentOptions>("--regularization");
   options.group("Own data");
-  CLI::Option* const data = options.text(
-      "--data", arguments->data, "D", "Real traces, lines x traces x samples; --dtype is that of the files");
-  data->needs(options
-                  .text("--background", arguments->background, "M0",
-                        "The acoustic impedance to begin with, > 0, in an array like that of the data")
-                  ->needs(data));
-  data->needs(options.text(
-      "--wavelet", arguments->wavelet, "W",
-      "A vector of odd length, in the samples of the data, whose middle is time 0, or lines x "
-      "traces of these, one for each trace [a Ricker wavelet of 15 Hz in samples of 4 ms; own data "
-      "need theirs]"));
-  for (CLI::Option* generated : define_impedance(options, arguments->impedance)) generated->excludes(data);
+  options.text("--data", arguments->data, "D",
+               "Real traces, lines x traces x samples; --dtype is that of the files");
+  options.text("--background", arguments->background, "M0",
+               "The acoustic impedance to begin with, > 0, in an array like that of the data");
+  options.text("--wavelet", arguments->wavelet, "W",
+               "A vector of odd length, in the samples of the data, whose middle is time 0, or lines x "
+               "traces of these, one for each trace [a Ricker wavelet of 15 Hz in samples of 4 ms; own data "
+               "need theirs]");
+  for (const char* of_data : {"--background", "--wavelet"}) options.need("--data", of_data);
+  options.need("--background", "--data");
+  for (CLI::Option* generated : define_impedance(options, arguments->impedance))
+    generated->excludes(options.find("--data"));
   options.group("Regularization");
   options.choice("--regularization", arguments->regularization, words(texts(regularizations)),
                  "A Laplacian, or total variation by ADMM, 40 iterations [none]");

@@ -49,7 +49,7 @@ SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
 /// later checkpoint that is incomplete.
 CheckpointFacts read_saved(Communicator& world, const std::string& directory) {
   if (directory.empty()) return {};
-  const CheckpointFacts saved = checkpoint_facts(world, directory);
+  CheckpointFacts saved = checkpoint_facts(world, directory);
   const std::string unfinished = unfinished_checkpoint(world, directory);
   if (!unfinished.empty() && world.rank() == 0) {
     warn(
@@ -78,7 +78,7 @@ std::vector<double> read_tolerances(Communicator& world, const std::string& path
 std::string source_of_choices(Communicator& world, const SolveTask& task) {
   const SolveArguments& arguments = task.arguments;
   const ScalarType type = task.shape.type;
-  const std::string built_in = Calibration().source_of_choices(type);
+  std::string built_in = Calibration().source_of_choices(type);
   if (saved_fact(task.saved, choices_fact) == built_in) return built_in;
   const bool may_measure = arguments.product.device == "cpu" && !arguments.dry_run && task.saved.empty();
   return calibration_for(world, task.shape, may_measure, world.rank() == 0 && !arguments.quiet)

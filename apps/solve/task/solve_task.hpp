@@ -49,7 +49,7 @@ struct SolveTask {
 /// Reads the headers of all inputs, makes the choices that the arguments leave open, and finds room for A
 /// (collective over world). Throws InputError or UsageError on all ranks, also if a restart has other options
 /// than its run.
-SolveTask make_task(Communicator& world, const SolveArguments& arguments, const Ranks& ranks);
+SolveTask make_task(Communicator& world, const SolveArguments& given, const Ranks& ranks);
 
 Layout layout_of_matrix(const SolveTask& task);
 
