@@ -20,10 +20,9 @@ void check_rules(const std::vector<Rule>& rules) {
     if (rule.is_broken) throw UsageError(rule.text);
 }
 
-CLI::Option* DependentOptions::only(const std::vector<std::string>& values, CLI::Option* option) {
+void DependentOptions::only(const std::vector<std::string>& values, CLI::Option* option) {
   option->description(fmt::format("{}: {}", fmt::join(values, ", "), option->get_description()));
-  entries_.push_back({option, values});
-  return option;
+  entries_.emplace_back(option, values);
 }
 
 void DependentOptions::follow_table(Options& options, const std::vector<SolverOption>& table) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "command_line/option_parser.hpp"
@@ -64,7 +65,7 @@ class DependentOptions {
   /// decides: the option on which they depend, such as "--solver". It must outlive this object.
   explicit DependentOptions(const char* decides) : decides_(decides) {}
 
-  CLI::Option* only(const std::vector<std::string>& values, CLI::Option* option);
+  void only(const std::vector<std::string>& values, CLI::Option* option);
   /// The same for all options that a table has for some solvers only. `decides` is "--solver".
   void follow_table(Options& options, const std::vector<SolverOption>& table);
 
@@ -72,12 +73,8 @@ class DependentOptions {
   std::vector<Rule> rules(const std::string& value) const;
 
  private:
-  struct Entry {
-    const CLI::Option* option;
-    std::vector<std::string> values;
-  };
   const char* decides_;
-  std::vector<Entry> entries_;
+  std::vector<std::pair<const CLI::Option*, std::vector<std::string>>> entries_;
 };
 
 /// Returns the rules for the algorithm, the passes and the storage that are asked for.
