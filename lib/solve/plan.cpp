@@ -103,8 +103,9 @@ double factor_seconds(const PlannedIteration& iteration, GridShape grid, const M
   PlannedIteration unit_vectors = iteration;
   unit_vectors.shape.nrhs = std::min(iteration.shape.rows, iteration.shape.cols);
   const double products = iteration_seconds(unit_vectors, grid, machine),
-               // Of rows the half of AᴴA is enough, and they are the first of its two products.
-      gram = m < n || !never_moves_A(iteration.algorithm) ? products : products / 4;
+               // Of rows, or of columns in memory, the half of AᴴA is enough, the first of its two products.
+      gram = never_moves_A(iteration.algorithm) && (m >= n || iteration.pass_seconds == 0) ? products / 4
+                                                                                           : products;
   return gram + products * least * P / (12 * std::max(m, n));
 }
 

@@ -158,7 +158,8 @@ void BlockInParts<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, M
 }
 
 template <Scalar T>
-void BlockInParts<T>::visit_rows(const ProcessGrid&, const typename LocalBlock<T>::UseRows& use) {
+void BlockInParts<T>::visit_rows(const ProcessGrid& grid, Op op, const typename LocalBlock<T>::UseRows& use) {
+  if (op != Op::none) return LocalBlock<T>::visit_rows(grid, op, use);
   if (slabs_.count() == 0) return;
   const Tiles tiles(*this, Op::none);
   Buffer<T> elements(backend_, order_.strip_rows(0).size * cols());

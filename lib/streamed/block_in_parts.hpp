@@ -59,8 +59,10 @@ class BlockInParts final : public StoredBlock<T> {
   double norm_of_part(Index part, const std::byte* memory) const;
 
   /// These throw InputError if the disk fails.
-  void reserve_visit() override {}
-  void visit_rows(const ProcessGrid& grid, const typename LocalBlock<T>::UseRows& use) override;
+  void reserve_visit(Op op) override {
+    if (op != Op::none) LocalBlock<T>::reserve_visit(op);
+  }
+  void visit_rows(const ProcessGrid& grid, Op op, const typename LocalBlock<T>::UseRows& use) override;
   void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
                 MatrixView<T> Y) override;
   void multiply_once(const ProcessGrid& grid, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,

@@ -400,7 +400,7 @@ def check_direct(suite, full):
         run = suite.run(*problem.words("no.npy", *words, "1", *more))
         suite.check(run.status == 2 and text in run.errors, more, run.status, run.errors)
     hidden = Problem(suite, "factor_single", 30, 50, "c64")
-    run = suite.run(*hidden.words("no.npy", "--damps", "1e-6:1:5", "--sweep", "direct", "--choose", "gcv"))
+    run = suite.run(*hidden.words("no.npy", "--damps", "1e-6:1:5", "--sweep", "direct", "--choose", "gcv", "--algorithm", "summa"))
     suite.check(run.status == 2 and "rounding hides the singular values that decide at D = " in run.errors, run.status, run.errors)
     run = suite.run(*problem.words("no.npy", "--damps", RANGE, "--sweep", "direct"))
     suite.check(run.status == 2 and "--sweep direct needs --choose" in run.errors, run.status, run.errors)

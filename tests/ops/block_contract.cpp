@@ -80,7 +80,7 @@ std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, 
   return all;
 }
 
-constexpr std::pair<Index, Index> sizes[] = {{0, 3}, {3, 0}, {1, 1}, {2, 5}, {23, 17}, {150, 70}};
+constexpr std::pair<Index, Index> sizes[] = {{0, 3}, {3, 0}, {1, 1}, {2, 5}, {23, 17}, {150, 70}, {3, 600}};
 
 /// The five products of a model X and data Y with integers A, and how far the elements of a result may be off
 /// that is ‖A − Ã‖_F away from them for each unit of the tolerance.
@@ -192,8 +192,9 @@ TEST_CASE("Products take memory the first time only, in every storage", "[block_
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("The rows of a block are visited in order, in every storage", "[block_contract]",
-                        Scalars) {
+TEMPLATE_LIST_TEST_CASE(
+    "The rows of a block are visited in order, and those of its adjoint, in every storage",
+    "[block_contract]", Scalars) {
   using T = TestType;
   for (const auto& [rows, cols] : sizes) {
     const Whole<T> A = mixed<T>(rows, cols, false);
@@ -210,23 +211,28 @@ TEMPLATE_LIST_TEST_CASE("The rows of a block are visited in order, in every stor
           const Layout& layout = matrix.layout_of_matrix();
           const Range block_rows = layout.row_range(*grid, grid->my_row(), grid->my_col()),
                       block_cols = layout.col_range(*grid, grid->my_row(), grid->my_col());
-          Index next = 0, wrong = 0;
-          FailureScope failures;
-          const auto compare = [&](Range visited, MatrixView<const T> elements) {
-            CHECK(
-                (visited.begin == next && elements.rows == visited.size && elements.cols == block_cols.size));
-            next = visited.end();
-            const double near = 2 * tolerance * std::sqrt(static_cast<double>(rows * cols));
-            for (Index j = 0; j < elements.cols; ++j)
-              for (Index i = 0; i < elements.rows; ++i)
-                if (!(std::abs(elements(i, j) -
-                               A(block_rows.begin + visited.begin + i, block_cols.begin + j)) <= near))
-                  ++wrong;
-          };
-          visit_rows<T>(matrix, *grid, true, failures, compare, [] {});
-          failures.settle(grid->comm());
-          CHECK(wrong == 0);
-          if (block_cols.size > 0) CHECK(next == block_rows.size);
+          const double near = 2 * tolerance * std::sqrt(static_cast<double>(rows * cols));
+          for (const Op of : {Op::none, Op::adjoint}) {
+            const Index height = of == Op::none ? block_rows.size : block_cols.size,
+                        width = of == Op::none ? block_cols.size : block_rows.size;
+            const auto element = [&](Index i, Index j) {
+              return of == Op::none ? A(block_rows.begin + i, block_cols.begin + j)
+                                    : conjugate(A(block_rows.begin + j, block_cols.begin + i));
+            };
+            Index next = 0, wrong = 0;
+            FailureScope failures;
+            const auto compare = [&](Range visited, MatrixView<const T> elements) {
+              CHECK((visited.begin == next && elements.rows == visited.size && elements.cols == width));
+              next = visited.end();
+              for (Index j = 0; j < elements.cols; ++j)
+                for (Index i = 0; i < elements.rows; ++i)
+                  if (!(std::abs(elements(i, j) - element(visited.begin + i, j)) <= near)) ++wrong;
+            };
+            visit_rows<T>(matrix, of, *grid, true, failures, compare, [] {});
+            failures.settle(grid->comm());
+            CHECK(wrong == 0);
+            if (width > 0) CHECK(next == height);
+          }
         }
       }
     }

@@ -16,7 +16,7 @@ from .operators import Operator
 class Factor(Operator):
     """(RᴴR)⁻¹ as an operator: that of AᴴA + D²I, or of AAᴴ + D²I if A has fewer rows than columns. :func:`factor` makes one.
 
-    ``damp`` is D. ``by_qr``: by QR of [A; D·I], else by Cholesky. ``condition`` is an estimate of cond([A; D·I]), and
+    ``damp`` is D. ``by_qr``: by QR of [A; D·I] or [Aᴴ; D·I], else by Cholesky. ``condition`` is an estimate of cond([A; D·I]), and
     ``rank`` its rank but for rounding, where QR was necessary. ``shift`` is what had to be added to D².
     """
 

@@ -40,21 +40,24 @@ class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
 
 /// Computes a factor (collective over the grid; without elements on idle ranks).
 ///
-/// It is the Cholesky factor of AᴴA + D²I, or of AAᴴ + D²I. The ranks sum AᴴA from the rows of A, if A has at
-/// least as many rows as columns and is a matrix that never moves: made by matrix_mult() with block or
-/// stationary_a, by stream_matrix() or compress(). Each block is read once, and sums are in double precision
-/// for every T. Of other operators, and of AAᴴ, products with min(m, n) unit vectors are taken in both
+/// It is the Cholesky factor of AᴴA + D²I, or of AAᴴ + D²I. The ranks sum AᴴA from the rows of A, if A is a
+/// matrix that never moves: made by matrix_mult() with block or stationary_a, by stream_matrix() or
+/// compress(). They sum AAᴴ from its columns, if matrix_mult() made it. Each block is read once, and sums are
+/// in double precision for every T. Of other operators products with min(m, n) unit vectors are taken in both
 /// directions, in T. The factor is computed in double precision, and rounded to T.
 ///
 /// This squares the condition number κ. Let n be min(m, n). Where nεκ² exceeds 0.1, with the ε of the sums,
-/// or nεκ exceeds 1, with the ε of T, the rows of A are read again, and R comes from QR of [A; D·I]. If its
-/// columns depend on each other but for rounding, singular values of R that are larger than nε times the
-/// largest take its place, and the operator is the pseudoinverse of AᴴA + D²I. Of AAᴴ + D²I singular values
-/// take the place of R at once, those larger than nε times the largest: singular values of A below √(nε)‖A‖,
-/// 10⁻⁷‖A‖ or so, and in single precision 10⁻³‖A‖ or so, count as 0. Where there are no rows to read, a
-/// positive definite matrix is made by adding as much to D² as that takes (Fukaya, Kannan, Nakatsukasa,
-/// Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR factorization of ill-conditioned matrices,
-/// SIAM J. Sci. Comput. 42, 2020); the factor is then a preconditioner.
+/// or nεκ exceeds 1, with the ε of T, the rows or columns of A are read again, and R comes from QR of
+/// [A; D·I] or [Aᴴ; D·I]. If its columns depend on each other but for rounding, singular values of R that are
+/// larger than nε times the largest take its place, and the operator is a pseudoinverse. For [Aᴴ; D·I] these
+/// bounds are 10nε, since rounding of y has more weight in x = Aᴴy.
+///
+/// Where there are no rows to read, a positive definite AᴴA + D²I is made by adding as much to D² as that
+/// takes (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR
+/// factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is then a
+/// preconditioner. Of AAᴴ + D²I, without columns to read, singular values take the place of R, those larger
+/// than nε times the largest: singular values of A below √(nε)‖A‖, 10⁻⁷‖A‖ or so, and in single precision
+/// 10⁻³‖A‖ or so, count as 0.
 ///
 ///   const auto R = factor(*A, damp);
 ///   solve(Solver::direct, *A, B, X, {.damp = damp}, {.factor = R.get()});  // for any right-hand sides

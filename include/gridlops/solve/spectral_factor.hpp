@@ -27,7 +27,7 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
   /// ranks.
   const std::vector<double>& singular_values() const { return values_; }
   /// Returns what singular values must exceed to be more than rounding: nε‖A‖, of the elements of A, if V
-  /// comes from QR, else √(nε)‖A‖, of AᴴA or AAᴴ.
+  /// comes from QR, or 10nε‖A‖, of y in x = Aᴴy, if U does, else √(nε)‖A‖, of AᴴA or AAᴴ.
   double resolution() const { return resolution_; }
   /// Whether this singular value and damping are more than rounding together. If not, the direction is no
   /// part of any solution.
@@ -77,8 +77,8 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
 ///
 /// They are those of AᴴA, which is summed as factor() does it, if rounding changes D² by less than 10⁻⁶ of
 /// it: nε‖A‖² ≤ 10⁻⁶ D². Otherwise QR of A gives R, if A has rows to read, and R its singular values and
-/// vectors (LAPACK's xHEEVD and xGESDD). Without rows, and where A has fewer rows than columns, they are
-/// those of AᴴA or AAᴴ, whatever the damping.
+/// vectors (LAPACK's xHEEVD and xGESDD). The same goes for AAᴴ and QR of Aᴴ, if A has fewer rows than
+/// columns, and columns to read. Otherwise they are those of AᴴA or AAᴴ, whatever the damping.
 ///
 /// Throws what factor() throws, and UsageError, on all ranks, if there are more than 30000 singular values,
 /// or 20000 of R, since LAPACK counts its memory in 32 bits; InputError if LAPACK does not find them.

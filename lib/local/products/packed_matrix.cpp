@@ -143,16 +143,28 @@ void PackedMatrix<T>::read_column(Index j, T* to) const {
 
 template <Scalar T>
 void PackedMatrix<T>::read_strip(Index strip, MatrixView<T> to, Planes planes) const {
+  read_tiles(strip, 0, to, planes);
+}
+
+template <Scalar T>
+void PackedMatrix<T>::read_columns(Index first, MatrixView<T> to, Planes planes) const {
+  for (Index strip = 0; strip < order_.strips(); ++strip)
+    read_tiles(strip, first, to.row_block(order_.strip_rows(strip)), planes);
+}
+
+/// Copies the tiles of a strip from this column on.
+template <Scalar T>
+void PackedMatrix<T>::read_tiles(Index strip, Index first, MatrixView<T> to, Planes planes) const {
   const Workspace<Real<T>> room(order_.height() * order_.depth());
-  for (Index col = 0; col < order_.cols(); col += order_.depth()) {
-    const Index place = offset(strip, col), count = order_.height() * order_.tile_cols(col);
+  for (Index col = 0; col < to.cols; col += order_.depth()) {
+    const Index place = offset(strip, first + col), count = order_.height() * order_.tile_cols(first + col);
     if (planes == Planes::both) {
       get(count, place, room.data());
     } else {
       const auto rounded = [](HighHalf half) { return static_cast<Real<T>>(joined(Halves{half, 0})); };
       std::transform(high_plane() + place, high_plane() + place + count, room.data(), rounded);
     }
-    order_.unpack(room.data(), to.col_block({col, std::min(order_.depth(), order_.cols() - col)}));
+    order_.unpack(room.data(), to.col_block({col, std::min(order_.depth(), to.cols - col)}));
   }
 }
 

@@ -48,8 +48,10 @@ class PackedMatrix {
   void read_column(Index j, T* to) const;
 
   const TileOrder<T>& order() const { return order_; }
-  /// Copies the elements of a strip to `to`, as these planes have them.
+  /// Copies the elements of a strip, or of the columns from `first` on, which begin a tile, to `to`, as these
+  /// planes have them.
   void read_strip(Index strip, MatrixView<T> to, Planes planes = Planes::both) const;
+  void read_columns(Index first, MatrixView<T> to, Planes planes = Planes::both) const;
 
   /// Y ← α op(A) X + β Y; with β = 0 the old Y is not read.
   void multiply(Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y,
@@ -73,6 +75,7 @@ class PackedMatrix {
   /// Stores `count` numbers from this place on, and gets them back.
   void put(const Real<T>* from, Index count, Index place);
   void get(Index count, Index place, Real<T>* to) const;
+  void read_tiles(Index strip, Index first, MatrixView<T> to, Planes planes) const;
   HighHalf* high_plane() const { return reinterpret_cast<HighHalf*>(storage_.data()); }
   std::int32_t* low_plane() const { return reinterpret_cast<std::int32_t*>(high_plane() + storage_.size()); }
 

@@ -28,6 +28,7 @@ class BlockRows : public Interface, public MatrixInBlocks<T> {
 
   LocalBlock<T>* local_block() const final { return A_.get(); }
   const Layout& layout_of_matrix() const final { return layout_; }
+  bool has_columns() const final { return true; }
 
  protected:
   ReductionOrder order() const { return order_; }

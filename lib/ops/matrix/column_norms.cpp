@@ -49,7 +49,7 @@ std::vector<double> column_norms(const LinearOperator<T>& A) {
     }
   };
   std::vector<double> norms;
-  visit_rows<T>(*matrix, grid, counts, failures, add_squares, [&] {
+  visit_rows<T>(*matrix, Op::none, grid, counts, failures, add_squares, [&] {
     norms.reserve(at(A.cols()));
     parts.reserve(parts_of_sum * at(A.cols()) + 1);  // and a number for failures
     parts.resize(parts_of_sum * at(A.cols()));

@@ -49,18 +49,21 @@ class LocalBlock {
     multiply(grid, Op::adjoint, T(1), Q, T(0), W.col_block({R.cols, Q.cols}));
   }
 
-  /// Receives some rows of the block, in column-major order. The elements are valid until it returns.
+  /// Receives some rows of op(A), in column-major order. The elements are valid until it returns.
   using UseRows = std::function<void(Range rows, MatrixView<const T> elements)>;
-  /// Calls use() for all rows in order, a few at a time, in host memory. Blocks that have their elements read
-  /// them once. The default multiplies with unit vectors, rows_by_products() at a time, in the scratch memory
-  /// of such adjoint products.
-  virtual void visit_rows(const ProcessGrid& grid, const UseRows& use);
+  /// Calls use() for all rows of op(A) in order, a few at a time, in host memory; op is none or adjoint.
+  /// Blocks that have their elements read them once, those of Aᴴ where BlockFacts say so. The default
+  /// multiplies with unit vectors, rows_by_products() at a time, in the scratch memory of such products.
+  virtual void visit_rows(const ProcessGrid& grid, Op op, const UseRows& use);
   /// Takes the memory that visit_rows() needs for products. Throws OutOfMemory.
-  virtual void reserve_visit() { reserve(ProductKind::adjoint, rows_by_products()); }
+  virtual void reserve_visit(Op op) {
+    reserve(op == Op::none ? ProductKind::adjoint : ProductKind::forward, rows_by_products(op));
+  }
   /// The rows that the default visits at a time: at most 64, and as many as fit into 64 MiB.
-  Index rows_by_products() const {
+  Index rows_by_products(Op op) const {
     constexpr Index most = 64, bytes = Index{64} << 20;
-    return std::clamp(bytes / ((rows() + 2 * cols() + 1) * Index{sizeof(T)}), Index{1}, most);
+    const Index height = op == Op::none ? rows() : cols(), width = op == Op::none ? cols() : rows();
+    return std::clamp(bytes / ((height + 2 * width + 1) * Index{sizeof(T)}), Index{1}, most);
   }
 
   /// Adds the bytes that the block keeps, unless they are the caller's.
@@ -80,20 +83,37 @@ class LocalBlock {
   }
 };
 
+/// The columns of a block in memory whose elements visit_rows() of Aᴴ copies at a time: whole tiles, as many
+/// as make a product fast, and not more than 64 MiB if these are several.
+constexpr Index visited_columns(Index rows, Index element_bytes) {
+  constexpr Index tile = 64, most = 4, bytes = Index{64} << 20;
+  return std::clamp(bytes / (rows * tile * element_bytes + 1), Index{1}, most) * tile;
+}
+
+/// to ← fromᴴ.
 template <Scalar T>
-void LocalBlock<T>::visit_rows(const ProcessGrid& grid, const UseRows& use) {
-  const Index together = std::min(rows_by_products(), rows());
-  Buffer<T> unit(grid.backend(), rows() * together), adjoint(grid.backend(), cols() * together),
-      elements(grid.backend(), cols() * together);
-  for (Index first = 0; first < rows(); first += together) {
-    const Range range{first, std::min(together, rows() - first)};
-    const MatrixView<T> E = unit.matrix(rows(), range.size), W = adjoint.matrix(cols(), range.size),
-                        slab = elements.matrix(range.size, cols());
+void conjugate_transpose(MatrixView<const T> from, MatrixView<T> to) {
+  transpose<T>(from, to);
+  if constexpr (is_complex<T>)
+    for (Index j = 0; j < to.cols; ++j)
+      for (Index i = 0; i < to.rows; ++i) to(i, j) = conjugate(to(i, j));
+}
+
+template <Scalar T>
+void LocalBlock<T>::visit_rows(const ProcessGrid& grid, Op op, const UseRows& use) {
+  const Op adjoint = op == Op::none ? Op::adjoint : Op::none;
+  const Index height = op == Op::none ? rows() : cols(), width = op == Op::none ? cols() : rows(),
+              together = std::min(rows_by_products(op), height);
+  Buffer<T> unit(grid.backend(), height * together), columns(grid.backend(), width * together),
+      elements(grid.backend(), width * together);
+  for (Index first = 0; first < height; first += together) {
+    const Range range{first, std::min(together, height - first)};
+    const MatrixView<T> E = unit.matrix(height, range.size), W = columns.matrix(width, range.size),
+                        slab = elements.matrix(range.size, width);
     std::fill_n(E.data, E.size(), T(0));
     for (Index i = 0; i < range.size; ++i) E(first + i, i) = T(1);
-    multiply(grid, Op::adjoint, T(1), E, T(0), W);
-    for (Index j = 0; j < cols(); ++j)
-      for (Index i = 0; i < range.size; ++i) slab(i, j) = conjugate(W(j, i));
+    multiply(grid, adjoint, T(1), E, T(0), W);
+    conjugate_transpose<T>(W, slab);
     use(range, slab);
   }
 }
@@ -105,6 +125,8 @@ class MatrixInBlocks {
   /// Null on idle ranks, unless they have one.
   virtual LocalBlock<T>* local_block() const = 0;
   virtual const Layout& layout_of_matrix() const = 0;
+  /// Whether visit_rows() of Aᴴ reads a block once, too; the same on all ranks.
+  virtual bool has_columns() const = 0;
 
  protected:
   ~MatrixInBlocks() = default;
@@ -121,15 +143,15 @@ const MatrixInBlocks<T>* matrix_in_blocks(const LinearOperator<T>& A) {
 /// rank. Throws, on all ranks, if a rank lacks memory. What visiting throws on this rank is kept in
 /// `failures`.
 template <Scalar T, class Allocate>
-void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, bool is_wanted, FailureScope& failures,
-                const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
+void visit_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, bool is_wanted,
+                FailureScope& failures, const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
   LocalBlock<T>& block = *A.local_block();
   ScratchStack& scratch = detail::scratch_of(grid);
   try {
     attempt(grid.comm(), [&] {
       if (is_wanted) {
-        scratch.reserve(block.scratch_bytes(block.rows_by_products()));
-        block.reserve_visit();
+        scratch.reserve(block.scratch_bytes(block.rows_by_products(op)));
+        block.reserve_visit(op);
       }
       allocate();
     });
@@ -141,7 +163,7 @@ void visit_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, bool is_wan
   if (!is_wanted) return;
   failures.run([&] {
     const ScratchStack::Working working(scratch);
-    block.visit_rows(grid, use);
+    block.visit_rows(grid, op, use);
   });
 }
 
@@ -150,6 +172,7 @@ struct BlockFacts {
   bool reads_once = false;      ///< multiply_once() reads a block from memory, or from a disk, once
   bool joins_products = false;  ///< normal products are made by multiply_once(); else they are three products
   bool may_fail_alone = false;  ///< products may throw on one rank, as when its disk fails
+  bool has_columns = false;     ///< visit_rows() reads a block once for Aᴴ, too
   Index sum_rows = 0;           ///< the rows of Q that multiply_once() completes together; 0: all
 
   /// Of blocks that are read once. widest: the columns of the widest block of all.

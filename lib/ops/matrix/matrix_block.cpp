@@ -110,7 +110,8 @@ std::uint64_t MatrixBlock<T>::hash() const {
 }
 
 template <Scalar T>
-void MatrixBlock<T>::visit_rows(Planes planes, const typename LocalBlock<T>::UseRows& use) {
+void MatrixBlock<T>::visit_rows(Planes planes, Op op, const typename LocalBlock<T>::UseRows& use) {
+  if (op != Op::none) return visit_columns(planes, use);
   if (packed_.empty()) return use({0, rows()}, matrix().local());
   const TileOrder<T>& order = packed_.order();
   Buffer<T> elements(backend(), order.strip_rows(0).size * cols());
@@ -118,6 +119,25 @@ void MatrixBlock<T>::visit_rows(Planes planes, const typename LocalBlock<T>::Use
     const Range range = order.strip_rows(strip);
     const MatrixView<T> slab = elements.matrix(range.size, cols());
     packed_.read_strip(strip, slab, planes);
+    use(range, slab);
+  }
+}
+
+/// Calls use() for the rows of Aᴴ.
+template <Scalar T>
+void MatrixBlock<T>::visit_columns(Planes planes, const typename LocalBlock<T>::UseRows& use) {
+  const Index together = std::min(visited_columns(rows(), Index{sizeof(T)}), cols());
+  Buffer<T> unpacked(backend(), packed_.empty() ? 0 : rows() * together),
+      adjoint(backend(), together * rows());
+  for (Index first = 0; first < cols(); first += together) {
+    const Range range{first, std::min(together, cols() - first)};
+    MatrixView<const T> columns = matrix().local().col_block(range);
+    if (!packed_.empty()) {
+      columns = unpacked.matrix(rows(), range.size);
+      packed_.read_columns(first, unpacked.matrix(rows(), range.size), planes);
+    }
+    const MatrixView<T> slab = adjoint.matrix(range.size, rows());
+    conjugate_transpose<T>(columns, slab);
     use(range, slab);
   }
 }

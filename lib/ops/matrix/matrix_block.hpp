@@ -76,15 +76,17 @@ class MatrixBlock final : public LocalBlock<T> {
   const std::shared_ptr<Backend>& backend() const { return grid().backend(); }
   BlockFacts facts() const {
     const Index widest = matrix().layout().cols.partition.largest();
-    return is_packed_ ? BlockFacts::of_one_pass(widest, Index{sizeof(T)})
-                      : BlockFacts{.joins_products = true};
+    BlockFacts facts =
+        is_packed_ ? BlockFacts::of_one_pass(widest, Index{sizeof(T)}) : BlockFacts{.joins_products = true};
+    facts.has_columns = true;
+    return facts;
   }
 
   Index rows() const override { return matrix().local().rows; }
   Index cols() const override { return matrix().local().cols; }
-  void reserve_visit() override {}
-  void visit_rows(const ProcessGrid&, const typename LocalBlock<T>::UseRows& use) override {
-    visit_rows(Planes::both, use);
+  void reserve_visit(Op) override {}
+  void visit_rows(const ProcessGrid&, Op op, const typename LocalBlock<T>::UseRows& use) override {
+    visit_rows(Planes::both, op, use);
   }
 
   /// Hash of the elements, independent of how they are stored.
@@ -109,7 +111,7 @@ class MatrixBlock final : public LocalBlock<T> {
   }
 
   // The same from these planes, if the block is in planes.
-  void visit_rows(Planes planes, const typename LocalBlock<T>::UseRows& use);
+  void visit_rows(Planes planes, Op op, const typename LocalBlock<T>::UseRows& use);
   void multiply(Planes planes, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y);
   void multiply_once(Planes planes, MatrixView<const T> P, MatrixView<const T> R, MatrixView<T> Q,
                      MatrixView<T> W, const Completion& completed);
@@ -121,6 +123,7 @@ class MatrixBlock final : public LocalBlock<T> {
 
  private:
   void pack();
+  void visit_columns(Planes planes, const typename LocalBlock<T>::UseRows& use);
 
   GivenMatrix<T> A_;
   BlockProduct<T> product_;

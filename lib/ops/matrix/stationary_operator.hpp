@@ -29,6 +29,7 @@ class StationaryOperator : public Interface, public MatrixInBlocks<T> {
   bool has_one_pass() const final { return facts_.reads_once; }
   LocalBlock<T>* local_block() const final { return block_.get(); }
   const Layout& layout_of_matrix() const final { return layout_; }
+  bool has_columns() const final { return facts_.has_columns; }
 
  protected:
   const BlockFacts& facts() const { return facts_; }

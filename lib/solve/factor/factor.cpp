@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -163,11 +162,11 @@ class FactorMaker {
     G_.compute();
     CholeskyFactor<Wide> cholesky(comm_, G_.view(), G_.scaled(facts_.damp), diagonal_);
     facts_.norm = std::ldexp(G_.longest(), -G_.power());
-    if (G_.rows() == nullptr) cholesky.keep();
+    if (!G_.has_rows()) cholesky.keep();
     const bool is_definite = cholesky.compute();
     if (is_definite) facts_.condition = condition_of(comm_, G_.view());
     if (is_definite && is_accurate()) return triangle();
-    if (G_.rows() != nullptr) return factor_rows();
+    if (G_.has_rows()) return factor_rows();
     if (facts_.of_data) {
       // Of data that A cannot have, a shift, or a pivot that is rounding, would make y so long that nothing
       // is left of x = Aᴴ y. Rounding is that of sums over the columns.
@@ -186,11 +185,7 @@ class FactorMaker {
   const FactorFacts& facts() const { return facts_; }
 
  private:
-  /// The smallest singular value that elements rounded to T can show, relative to the largest.
-  double rounding() const {
-    return static_cast<double>(G_.size()) * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
-  }
-  bool has_full_rank() const { return facts_.condition * rounding() < 1; }
+  bool has_full_rank() const { return facts_.condition * G_.rounding_of_rows() < 1; }
   /// Whether corrections by this Cholesky factor contract the error: by nεκ² or so.
   bool is_accurate() const {
     return has_full_rank() &&
@@ -203,7 +198,8 @@ class FactorMaker {
     facts_.by_qr = true;
     facts_.condition = condition_of(comm_, G_.view());
     if (has_full_rank()) return triangle();
-    return truncated(right_singular_vectors(comm_, std::move(G_.elements()), G_.size()), rounding());
+    return truncated(right_singular_vectors(comm_, std::move(G_.elements()), G_.size()),
+                     G_.rounding_of_rows());
   }
   /// W = Σ⁻¹ Vᴴ of the singular values that are more than `smallest` times the largest.
   WholeFactor<Wide> truncated(SingularVectors<Wide> found, double smallest) {
@@ -274,8 +270,8 @@ FactorBytes factor_bytes(Index rows, Index cols, ScalarType type, Index nrhs, in
   const bool is_wide = type == ScalarType::f64 || type == ScalarType::c128;
   const Index kept = n * n * size_of(type), sum = is_wide ? kept : 2 * kept;
   const Index of_columns = n * balanced_part(nrhs, ranks, 0).size * size_of(type);
-  const Index beside = std::max({is_wide ? 0 : kept, gram_matrix_bytes(rows, cols, type, ranks),
-                                 rows >= cols ? qr_of_rows_bytes(cols, type, ranks) : 0});
+  const Index beside = std::max(
+      {is_wide ? 0 : kept, gram_matrix_bytes(rows, cols, type, ranks), qr_of_rows_bytes(n, type, ranks)});
   return {sum + beside, kept, 3 * of_columns};
 }
 

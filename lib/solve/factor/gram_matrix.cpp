@@ -23,7 +23,7 @@ namespace {
 /// The most columns that products with unit vectors have.
 constexpr Index most_unit_vectors = 64;
 
-/// G + 2^(2·power) rowsᴴ rows, for some rows of A after others.
+/// G + 2^(2·power) rowsᴴ rows, for some rows of op(A) after others.
 template <Scalar T>
 class GramSum {
   using Wide = Accumulator<T>;
@@ -55,13 +55,13 @@ class GramSum {
 };
 
 template <Scalar T>
-void gram_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power,
+void gram_of_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, int power,
                   MatrixView<Accumulator<T>> G) {
   std::fill_n(G.data, G.size(), Accumulator<T>(0));
   FailureScope failures;
   GramSum<T> sum(G, power);
   visit_whole_rows<T>(
-      A, grid, failures, [&](Range, MatrixView<const T> rows) { sum.add(rows); },
+      A, op, grid, failures, [&](Range, MatrixView<const T> rows) { sum.add(rows); },
       [&] { sum.allocate(grid.backend()); });
   failures.settle(grid.comm());
   sum_triangles(grid.comm(), G);
@@ -69,8 +69,8 @@ void gram_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power
 
 /// Column j is AᴴA eⱼ or AAᴴ eⱼ.
 template <Scalar T>
-void gram_of_products(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G) {
-  const bool of_models = side == GramSide::models;
+void gram_of_products(const LinearOperator<T>& A, Op op, int power, MatrixView<Accumulator<T>> G) {
+  const bool of_models = op == Op::none;
   const Space& space = of_models ? A.domain() : A.range();
   const Space& other = of_models ? A.range() : A.domain();
   const T scale = to_scalar<T>(std::ldexp(1.0, power));
@@ -98,30 +98,27 @@ void gram_of_products(const LinearOperator<T>& A, GramSide side, int power, Matr
 }  // namespace
 
 template <Scalar T>
-double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G) {
-  const MatrixInBlocks<T>* const matrix = matrix_in_blocks(A);
-  if (matrix != nullptr && side == GramSide::models) {
-    gram_of_rows(*matrix, *A.domain().grid, power, G);
+double gram_matrix(const LinearOperator<T>& A, Op op, int power, MatrixView<Accumulator<T>> G) {
+  if (const MatrixInBlocks<T>* const matrix = matrix_with_rows(A, op)) {
+    gram_of_rows(*matrix, op, *A.domain().grid, power, G);
     return std::numeric_limits<double>::epsilon();
   }
-  gram_of_products(A, side, power, G);
+  gram_of_products(A, op, power, G);
   return static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
 }
 
 Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks) {
-  const bool by_rows = rows >= cols;
-  const Index n = std::min(rows, cols);
-  if (by_rows) {
-    const Index wide = size_of_sums(type),
-                converted = size_of(type) == wide ? 0 : ConvertedRows<double>::most * n * wide;
-    return exchanged_rows_bytes(n, size_of(type), ranks) + converted;
-  }
+  const Index n = std::min(rows, cols), size = size_of(type), wide = size_of_sums(type);
+  const Index by_rows =
+      exchanged_rows_bytes(n, size, ranks) + (size == wide ? 0 : ConvertedRows<double>::most * n * wide);
+  if (rows >= cols) return by_rows;
   // E, Y, the whole columns, and the message in which they come.
-  return most_unit_vectors * (3 * n + cols) * size_of(type);
+  const Index by_products = most_unit_vectors * (3 * n + cols) * size;
+  return std::max(by_rows + 2 * visited_columns(n, size) * n * size, by_products);
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \
-  template double gram_matrix(const LinearOperator<T>&, GramSide, int, MatrixView<Accumulator<T>>);
+  template double gram_matrix(const LinearOperator<T>&, Op, int, MatrixView<Accumulator<T>>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

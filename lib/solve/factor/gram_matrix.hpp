@@ -5,13 +5,10 @@
 
 namespace gridlops {
 
-/// Which product of A with itself: AᴴA, a matrix of models, or AAᴴ, a matrix of data.
-enum class GramSide { models, data };
-
-/// G ← 2^(2·power) AᴴA or AAᴴ, its upper triangle, whole on every rank and the same on all of them
-/// (collective over the grid). G has no gaps. Returns the ε of the sums in it.
+/// G ← 2^(2·power) op(A)ᴴ op(A), which is AᴴA or AAᴴ: its upper triangle, whole on every rank and the same on
+/// all of them (collective over the grid). G has no gaps. Returns the ε of the sums in it.
 template <Scalar T>
-double gram_matrix(const LinearOperator<T>& A, GramSide side, int power, MatrixView<Accumulator<T>> G);
+double gram_matrix(const LinearOperator<T>& A, Op op, int power, MatrixView<Accumulator<T>> G);
 
 /// Returns the most bytes that gram_matrix() takes on a rank, besides G and the scratch memory of products.
 /// ranks: their number.

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <limits>
 
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "ops/matrix/local_block.hpp"
 #include "solve/factor/gram_matrix.hpp"
 #include "solve/factor/qr_of_rows.hpp"
+#include "solve/factor/whole_rows.hpp"
 
 namespace gridlops {
 
@@ -60,16 +60,27 @@ class NormalMatrix {
   double scaled(double damp) const { return std::ldexp(damp, power_); }
   /// ε of the sums.
   double epsilon() const { return epsilon_; }
+  /// The smallest singular value of rows that is more than rounding to T, relative to the largest. Of data
+  /// ten times as much: x = Aᴴ y takes rounding of y with ‖A‖, so that corrections contract by nεκ.
+  double rounding_of_rows() const {
+    const double times = of_data() ? 10 : 1;
+    return times * static_cast<double>(size_) * static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  }
   /// The length of the longest column, or row, of 2^power A.
   double longest() const { return std::sqrt(longest_squared_); }
-  /// The rows that the matrix was summed from, or null if it was made by products with unit vectors.
-  const MatrixInBlocks<T>* rows() const { return of_data() ? nullptr : matrix_in_blocks(A_); }
-  /// The matrix becomes the triangle of the QR factorisation of 2^power·[A; D·I] (collective over the grid).
-  void factor_rows(double damp) { qr_of_rows(*rows(), *A_.domain().grid, power_, damp, view()); }
+  /// Whether it was summed from the rows, or columns, of A; if not, by products with unit vectors.
+  bool has_rows() const { return matrix_with_rows(A_, op()) != nullptr; }
+  /// The matrix becomes the triangle of the QR factorisation of 2^power·[op(A); D·I] (collective over the
+  /// grid), if it has rows.
+  void factor_rows(double damp) {
+    qr_of_rows(*matrix_with_rows(A_, op()), op(), *A_.domain().grid, power_, damp, view());
+  }
 
  private:
+  /// The matrix is op(A)ᴴ op(A).
+  Op op() const { return of_data() ? Op::adjoint : Op::none; }
   void sum() {
-    epsilon_ = gram_matrix(A_, of_data() ? GramSide::data : GramSide::models, power_, view());
+    epsilon_ = gram_matrix(A_, op(), power_, view());
     longest_squared_ = 0;
     for (Index j = 0; j < size_; ++j) longest_squared_ = std::max(longest_squared_, std::real(view()(j, j)));
   }

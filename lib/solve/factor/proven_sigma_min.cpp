@@ -216,7 +216,7 @@ double proven_sigma_min(const LinearOperator<T>& A) {
   FailureScope failures;
   ProductOfRows<T> product(X->view(), X->power(), H.matrix(n, n));
   visit_whole_rows<T>(
-      *blocks, *grid, failures, [&](Range, MatrixView<const T> rows) { product.add(rows); },
+      *blocks, Op::none, *grid, failures, [&](Range, MatrixView<const T> rows) { product.add(rows); },
       [&] { product.allocate(grid->backend()); });
   failures.settle(comm);
   sum_triangles(comm, H.matrix(n, n));

@@ -66,7 +66,7 @@ class RowReflector {
 }  // namespace
 
 template <Scalar T>
-void qr_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power, double damp,
+void qr_of_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, int power, double damp,
                 MatrixView<Accumulator<T>> R) {
   using Wide = Accumulator<T>;
   std::fill_n(R.data, R.size(), Wide(0));
@@ -75,7 +75,7 @@ void qr_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power, 
   FailureScope failures;
   RowReflector<T> reflector(R, power);
   visit_whole_rows<T>(
-      A, grid, failures, [&](Range, MatrixView<const T> rows) { reflector.add(rows); },
+      A, op, grid, failures, [&](Range, MatrixView<const T> rows) { reflector.add(rows); },
       [&] { reflector.allocate(grid.backend(), grid.comm().size() > 1); });
   failures.settle(grid.comm());
   reflector.join(grid.comm());
@@ -87,8 +87,8 @@ Index qr_of_rows_bytes(Index cols, ScalarType type, int ranks) {
   return elements * size_of_sums(type) + exchanged_rows_bytes(cols, size_of(type), ranks);
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                       \
-  template void qr_of_rows(const MatrixInBlocks<T>&, const ProcessGrid&, int, double, \
+#define GRIDLOPS_INSTANTIATE(T)                                                           \
+  template void qr_of_rows(const MatrixInBlocks<T>&, Op, const ProcessGrid&, int, double, \
                            MatrixView<Accumulator<T>>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE

@@ -5,13 +5,13 @@
 
 namespace gridlops {
 
-/// R ← the upper triangle of the QR factorisation of 2^power · [A; D·I], for an A with at least as many rows
-/// as columns, whole on every rank and the same on all of them (collective over the grid). R has no gaps.
-/// Each rank reflects the rows that it gets, and the triangles are joined along a tree of ranks (TSQR:
-/// Demmel, Grigori, Hoemmen, Langou: Communication-optimal parallel and sequential QR and LU factorizations,
-/// SIAM J. Sci. Comput. 34, 2012).
+/// R ← the upper triangle of the QR factorisation of 2^power · [op(A); D·I], for an op(A) with at least as
+/// many rows as columns, whole on every rank and the same on all of them (collective over the grid). op: none
+/// or adjoint. R has no gaps. Each rank reflects the rows that it gets, and the triangles are joined along a
+/// tree of ranks (TSQR: Demmel, Grigori, Hoemmen, Langou: Communication-optimal parallel and sequential QR
+/// and LU factorizations, SIAM J. Sci. Comput. 34, 2012).
 template <Scalar T>
-void qr_of_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, int power, double damp,
+void qr_of_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, int power, double damp,
                 MatrixView<Accumulator<T>> R);
 
 /// Returns the most bytes that qr_of_rows() takes on a rank, besides R. ranks: their number.

@@ -246,10 +246,10 @@ class SpectrumMaker {
     G_.compute();
     const double norm = std::ldexp(G_.longest(), -G_.power());
     Spectrum<Wide> found =
-        G_.rows() == nullptr || hides_rounding(G_.longest()) ? of_normal_matrix() : Spectrum<Wide>();
+        !G_.has_rows() || hides_rounding(G_.longest()) ? of_normal_matrix() : Spectrum<Wide>();
     const bool is_accurate =
         G_.size() == 0 || (!found.values.empty() && hides_rounding(found.values.front()));
-    if (G_.rows() != nullptr && !is_accurate) found = of_rows();
+    if (G_.has_rows() && !is_accurate) found = of_rows();
     found.power = G_.power();
     found.facts.of_data = G_.of_data();
     found.facts.damp = damp_;
@@ -282,9 +282,7 @@ class SpectrumMaker {
     if (G_.elements().size() < n * n) attempt(comm_, [&] { G_.elements() = Buffer<Wide>(backend_, n * n); });
     G_.factor_rows(0);
     SingularVectors<Wide> of_R = right_singular_vectors(comm_, std::move(G_.elements()), n);
-    const double resolution = static_cast<double>(n) *
-                              static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) *
-                              of_R.values.front();
+    const double resolution = G_.rounding_of_rows() * of_R.values.front();
     return {std::move(of_R.vectors), std::move(of_R.values), 0, resolution, {.by_qr = true}};
   }
 

@@ -101,34 +101,46 @@ class RowExchange {
   Index filled_ = 0, exchanged_ = 0;    // rows of the block
 };
 
-/// Calls use() for each row of A once, on one rank of the grid: whole rows, some at a time, with their global
-/// numbers, in host memory (collective over the grid; one agreement). Each rank gets about as many rows.
-/// Blocks are read once. allocate() takes the memory of use(). Throws, on all ranks, if a rank lacks memory.
-/// If reading a block throws on this rank, `failures` keeps the exception, and some rows are meaningless.
+/// The matrix of an operator whose blocks visit rows of op(A) and read their elements once; null if there is
+/// none.
+template <Scalar T>
+const MatrixInBlocks<T>* matrix_with_rows(const LinearOperator<T>& A, Op op) {
+  const MatrixInBlocks<T>* const matrix = matrix_in_blocks(A);
+  return matrix != nullptr && (op == Op::none || matrix->has_columns()) ? matrix : nullptr;
+}
+
+/// Calls use() for each row of op(A) once, on one rank of the grid: whole rows, some at a time, with their
+/// global numbers, in host memory (collective over the grid; one agreement). op: none or adjoint. Each rank
+/// gets about as many rows. allocate() takes the memory of use(). Throws, on all ranks, if a rank lacks
+/// memory. If reading a block throws on this rank, `failures` keeps the exception, and some rows are
+/// meaningless.
 template <Scalar T, class Allocate>
-void visit_whole_rows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, FailureScope& failures,
+void visit_whole_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, FailureScope& failures,
                       const typename LocalBlock<T>::UseRows& use, Allocate&& allocate) {
-  const Layout& layout = A.layout_of_matrix();
+  const Layout& of_A = A.layout_of_matrix();
+  const Layout layout = op == Op::none ? of_A : Layout{of_A.cols, of_A.rows};
   const Range rows = layout.row_range(grid, grid.my_row(), grid.my_col());
-  if (layout.cols.partition.parts() == 1) {
-    const bool copied_along_rows = layout.rows.axis == Axis::grid_rows;
-    const Range mine = copied_along_rows ? balanced_part(rows.size, grid.cols(), grid.my_col())
-                                         : balanced_part(rows.size, grid.rows(), grid.my_row());
-    const auto use_mine = [&](Range visited, MatrixView<const T> elements) {
+  // Ranks of a grid column that have copies of a block share its rows.
+  const auto uses = [&](Axis axis) { return layout.rows.axis == axis || layout.cols.axis == axis; };
+  const Range mine =
+      uses(Axis::grid_rows) ? Range{0, rows.size} : balanced_part(rows.size, grid.rows(), grid.my_row());
+  const auto visit_mine = [&](const auto& use_mine, const auto& allocate_all) {
+    const auto use_visited = [&](Range visited, MatrixView<const T> elements) {
       const Range both = intersect(visited, mine);
       if (both.size > 0)
-        use({rows.begin + both.begin, both.size},
-            elements.row_block({both.begin - visited.begin, both.size}));
+        use_mine({rows.begin + both.begin, both.size},
+                 elements.row_block({both.begin - visited.begin, both.size}));
     };
-    return visit_rows<T>(A, grid, mine.size > 0, failures, use_mine, allocate);
-  }
-  RowExchange<T> exchange(grid.row_comm(), layout.cols.partition, rows, use);
-  visit_rows<T>(
-      A, grid, true, failures, [&](Range, MatrixView<const T> elements) { exchange.add(elements); },
-      [&] {
-        exchange.allocate(grid.backend());
-        allocate();
-      });
+    visit_rows<T>(A, op, grid, mine.size > 0, failures, use_visited, allocate_all);
+  };
+  if (layout.cols.partition.parts() == 1) return visit_mine(use, allocate);
+  RowExchange<T> exchange(layout.cols.axis == Axis::grid_cols ? grid.row_comm() : grid.col_comm(),
+                          layout.cols.partition, {rows.begin + mine.begin, mine.size}, use);
+  visit_mine([&](Range, MatrixView<const T> elements) { exchange.add(elements); },
+             [&] {
+               exchange.allocate(grid.backend());
+               allocate();
+             });
   exchange.finish();
 }
 

@@ -95,8 +95,7 @@ class Direct final : public GradientMethod<T> {
     gamma = precondition(run);
     if (run.ends()) return;
     update(xpby(z, ratio(gamma, old), p));  // p = z + (γ/γ₋) p
-    if (of_data_) A.apply_adjoint(1, p, 0, Ahp);
-    const DistMatrix<T>& w = of_data_ ? Ahp : p;
+    const DistMatrix<T>& w = as_model(p);
     A.apply(1, w, 0, q);
     const auto [qq, ww, pp] = run.sum(norm2(q), norm2(w), norm2(p));
     run.raise_operator_norms(sqrt(ratio(qq, ww)));  // ‖A‖ ≥ ‖A w‖/‖w‖
@@ -189,20 +188,28 @@ class Direct final : public GradientMethod<T> {
         x.grid()->backend()->template kernels<T>().fill(T(0), column_block(x, k));
   }
 
+  /// A direction in models: this one, or Aᴴ times it if it is one of data.
+  const DistMatrix<T>& as_model(const DistMatrix<T>& direction) {
+    if (!of_data_) return direction;
+    A.apply_adjoint(1, direction, 0, Ahp);
+    return Ahp;
+  }
   /// s = Aᴴ r − D² x.
   void compute_gradient(ColumnRun<T>& run) {
     A.apply_adjoint(1, r, 0, s);
     s -= run.squared_damping() * x;
   }
 
-  /// x += M s, so that the first iteration solves the corrected seminormal equations, whose x is about as
-  /// accurate as that of QR with Q (Björck: Stability analysis of the method of seminormal equations for
-  /// linear least squares problems, Linear Algebra Appl. 88/89, 1987). Directions begin anew.
+  /// x += M s, or Aᴴ M u, so that the first iteration solves the corrected seminormal equations, whose x is
+  /// about as accurate as that of QR with Q (Björck: Stability analysis of the method of seminormal equations
+  /// for linear least squares problems, Linear Algebra Appl. 88/89, 1987). Directions begin anew.
   void correct(ColumnRun<T>& run, const ColumnScalars& steps) {
     precondition(run);
     z *= ratio(steps, steps);  // columns that have ended stay as they are
-    x += z;
-    A.apply(-1, z, 1, r);
+    const DistMatrix<T>& w = as_model(z);
+    x += w;
+    if (of_data_) y += z;
+    A.apply(-1, w, 1, r);
     compute_gradient(run);
     gamma = by_definition_ = ColumnScalars(gamma.size());
   }
