@@ -31,18 +31,11 @@ py::dict dict_of_compression(const CompressionReport& report) {
   return result;
 }
 
-/// The operator that make() returns, its report, and what it has read on this rank: bytes, and seconds that
-/// it waited.
+/// The operator that make() returns, its use of the disk, and its report.
 template <Scalar T, class Make>
 py::tuple made_unlocked(Make&& make) {
-  CompressedMatrixPtr<T> made;
-  {
-    const py::gil_scoped_release release;
-    made = make();
-  }
-  return py::make_tuple(Operator<T>{made}, dict_of_compression(made->report()), py::cpp_function([made] {
-                          return py::make_tuple(made->bytes_read(), made->seconds_waited());
-                        }));
+  const CompressedMatrixPtr<T> made = unlocked(make);
+  return py::make_tuple(Operator<T>{made}, disk_use_of(made), dict_of_compression(made->report()));
 }
 
 template <Scalar T>
@@ -72,11 +65,7 @@ void bind_compressed(py::module_ native) {
 
 void bind_compressed(py::module_& native) {
   native.def("compressed_header", [](Communicator& comm, const std::string& directory) {
-    MatrixHeader header;
-    {
-      const py::gil_scoped_release release;
-      header = read_compressed_header(comm, directory);
-    }
+    const MatrixHeader header = unlocked([&] { return read_compressed_header(comm, directory); });
     return py::make_tuple(header.rows, header.cols, type_name(header.type));
   });
   for_each_type(native, []<Scalar T>(py::module_ module) { bind_compressed<T>(module); });

@@ -62,6 +62,20 @@ std::shared_ptr<const Object> keep_alive(std::shared_ptr<const Object> A, std::s
   return {pointer, [A = std::move(A), memory = std::move(memory)](const Object*) mutable { A.reset(); }};
 }
 
+/// Returns make(), and lets other threads of Python run meanwhile.
+template <class Make>
+auto unlocked(Make&& make) {
+  const py::gil_scoped_release release;
+  return make();
+}
+
+/// A function that says how much of a matrix this rank has read from its disk: bytes, and the seconds that
+/// products waited for them. A: a pointer to an operator that may be on disks.
+template <class Pointer>
+py::cpp_function disk_use_of(const Pointer& A) {
+  return py::cpp_function([A] { return py::make_tuple(A->bytes_read(), A->seconds_waited()); });
+}
+
 /// A view of the block, for an object that keeps the matrix alive.
 template <Scalar T>
 DistMatrix<T> share(const std::shared_ptr<Matrix<T>>& X) {

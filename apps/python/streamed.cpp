@@ -18,17 +18,11 @@ StreamOptions options_of(const Asked& asked) {
   return {scratch, memory, column_stable, tiles, in_place};
 }
 
-/// The operator that make() returns, and what it has read on this rank: bytes, and seconds that it waited.
+/// The operator that make() returns, and its use of the disk.
 template <Scalar T, class Make>
 py::tuple made_unlocked(Make&& make) {
-  StreamedMatrixPtr<T> made;
-  {
-    const py::gil_scoped_release release;
-    made = make();
-  }
-  return py::make_tuple(Operator<T>{made}, py::cpp_function([made] {
-                          return py::make_tuple(made->bytes_read(), made->seconds_waited());
-                        }));
+  const StreamedMatrixPtr<T> made = unlocked(make);
+  return py::make_tuple(Operator<T>{made}, disk_use_of(made));
 }
 
 }  // namespace

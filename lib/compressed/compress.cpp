@@ -21,12 +21,12 @@
 #include "comm/norm_of_ranks.hpp"
 #include "compressed/compressed_files.hpp"
 #include "compressed/compressed_matrix.hpp"
-#include "compressed/element_source.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "ops/matrix/algorithms.hpp"
+#include "streamed/element_source.hpp"
 
 namespace gridlops {
 
@@ -70,7 +70,7 @@ void for_each_panel(ElementSource<T>& source, const TileLines& rows, const TileL
                                  of_cols = source.by_columns() ? few : std::span(cols.order);
     memory.resize(of_rows.size() * of_cols.size());
     const MatrixView<T> panel(memory.data(), std::ssize(of_rows), std::ssize(of_cols));
-    if (!panel.empty()) source.read(of_rows, of_cols, panel);
+    if (!panel.empty()) source.gather(of_rows, of_cols, panel);
     work(static_cast<Index>(k), panel);
   }
 }

@@ -12,7 +12,6 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
-#include "ops/matrix/stationary_operator.hpp"
 #include "streamed/stationary_streamed.hpp"
 
 namespace gridlops {
@@ -20,22 +19,16 @@ namespace gridlops {
 namespace {
 
 template <Scalar T>
-class StationaryCompressed final : public StationaryOperator<T, CompressedMatrix<T>> {
+class StationaryCompressed final : public StoredOperator<T, CompressedMatrix<T>> {
  public:
   /// block: null on idle ranks.
   StationaryCompressed(const ConstDistMatrix<T>& shape, std::shared_ptr<CompressedBlock<T>> block,
                        const CompressionReport& report, bool may_fail)
-      : StationaryOperator<T, CompressedMatrix<T>>(shape, std::move(block), {.may_fail_alone = may_fail},
-                                                   shared_products<T>(*shape.grid(), ReductionOrder::any)),
+      : StoredOperator<T, CompressedMatrix<T>>(shape, std::move(block), {.may_fail_alone = may_fail},
+                                               shared_products<T>(*shape.grid(), ReductionOrder::any)),
         report_(report) {}
 
   const CompressionReport& report() const override { return report_; }
-  Index bytes_read() const override {
-    return this->local_block() == nullptr ? 0 : this->local_block()->bytes_read();
-  }
-  double seconds_waited() const override {
-    return this->local_block() == nullptr ? 0 : this->local_block()->seconds_waited();
-  }
 
  private:
   CompressionReport report_;

@@ -79,7 +79,8 @@ void BlockInParts<T>::for_each_piece(Index part, const StoredParts::UsePiece& us
 }
 
 template <Scalar T>
-double BlockInParts<T>::store(Source& source, const WritePart& write, const BeginWait& begin_wait) const {
+double BlockInParts<T>::store(ElementSource<T>& source, const WritePart& write,
+                              const BeginWait& begin_wait) const {
   const TraceRegion region("store tiles");
   double norm = 0;
   const auto store_part = [&](Range strips, Range cols) {

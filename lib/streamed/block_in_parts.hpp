@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "gridlops/dist/dist_matrix.hpp"
 #include "local/products/one_pass.hpp"
 #include "local/products/tile_order.hpp"
+#include "streamed/element_source.hpp"
 #include "streamed/series_blocks.hpp"
 #include "streamed/slabs.hpp"
 
@@ -23,15 +23,6 @@ class BlockInParts final : public StoredBlock<T> {
  public:
   using typename SeriesBlock::BeginWait;
   using typename SeriesBlock::WritePart;
-
-  /// What is to be stored. Its elements are read once, some rows at a time, or columns.
-  class Source {
-   public:
-    virtual ~Source() = default;
-    virtual bool by_columns() const = 0;
-    /// The elements of these rows and columns of the block, until the next call. On this rank alone.
-    virtual MatrixView<const T> read(Range rows, Range cols) = 0;
-  };
 
   /// memory, strips_asked, in_place: as for Slabs.
   BlockInParts(std::shared_ptr<Backend> backend, Index rows, Index cols, bool column_stable, Index memory,
@@ -53,8 +44,8 @@ class BlockInParts final : public StoredBlock<T> {
   std::vector<Index> order(Op op, Index first) const override;
   void for_each_piece(Index part, const StoredParts::UsePiece& use) const override;
 
-  /// Hands the tiles to write(), and returns ‖block‖_F. Throws what they throw.
-  double store(Source& source, const WritePart& write, const BeginWait& begin_wait) const;
+  /// Hands the tiles to write(), and returns ‖block‖_F. The elements are read once. Throws what they throw.
+  double store(ElementSource<T>& source, const WritePart& write, const BeginWait& begin_wait) const;
   /// ‖part‖_F.
   double norm_of_part(Index part, const std::byte* memory) const;
 
@@ -84,18 +75,6 @@ class BlockInParts final : public StoredBlock<T> {
   TileOrder<T> order_;
   Slabs slabs_;
   bool column_stable_;
-};
-
-/// The block of this rank in memory.
-template <Scalar T>
-class MemorySource final : public BlockInParts<T>::Source {
- public:
-  explicit MemorySource(const ConstDistMatrix<T>& A) : A_(A.local()) {}
-  bool by_columns() const override { return true; }
-  MatrixView<const T> read(Range rows, Range cols) override { return A_.block(rows, cols); }
-
- private:
-  MatrixView<const T> A_;
 };
 
 /// The bytes of products with this many columns of a block in this order, beside messages.

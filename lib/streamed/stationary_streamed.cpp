@@ -8,27 +8,20 @@
 #include "comm/norm_of_ranks.hpp"
 #include "dist/describe_layout.hpp"
 #include "gridlops/base/error.hpp"
-#include "ops/matrix/stationary_operator.hpp"
 
 namespace gridlops {
 
 namespace {
 
 template <Scalar T>
-class StationaryStreamed final : public StationaryOperator<T, StreamedMatrix<T>> {
+class StationaryStreamed final : public StoredOperator<T, StreamedMatrix<T>> {
  public:
-  StationaryStreamed(const ConstDistMatrix<T>& shape, const MadeStreamed<T>& made, double norm,
+  StationaryStreamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block, double norm,
                      std::shared_ptr<StationaryProducts<T>> products)
-      : StationaryOperator<T, StreamedMatrix<T>>(shape, made.block, facts_of(shape), std::move(products)),
+      : StoredOperator<T, StreamedMatrix<T>>(shape, std::move(block), facts_of(shape), std::move(products)),
         norm_(norm) {}
 
   double frobenius_norm() const override { return norm_; }
-  Index bytes_read() const override {
-    return this->local_block() == nullptr ? 0 : this->local_block()->bytes_read();
-  }
-  double seconds_waited() const override {
-    return this->local_block() == nullptr ? 0 : this->local_block()->seconds_waited();
-  }
 
  private:
   static BlockFacts facts_of(const ConstDistMatrix<T>& shape) {
@@ -64,17 +57,17 @@ void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatri
 }
 
 template <Scalar T>
-StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, const MadeStreamed<T>& made,
-                                   std::shared_ptr<StationaryProducts<T>> products) {
+StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block,
+                                   double norm, std::shared_ptr<StationaryProducts<T>> products) {
   const ProcessGrid& grid = *shape.grid();
-  const double norm = grid.is_member() ? norm_of_ranks(grid.comm(), made.norm) : 0;
-  return std::make_shared<StationaryStreamed<T>>(shape, made, norm, std::move(products));
+  const double of_all = grid.is_member() ? norm_of_ranks(grid.comm(), norm) : 0;
+  return std::make_shared<StationaryStreamed<T>>(shape, std::move(block), of_all, std::move(products));
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                         \
-  template void check_matrix(const char*, Agreement&, const ConstDistMatrix<T>&, const StreamOptions&); \
-  template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, const MadeStreamed<T>&,        \
-                                              std::shared_ptr<StationaryProducts<T>>);
+#define GRIDLOPS_INSTANTIATE(T)                                                                            \
+  template void check_matrix(const char*, Agreement&, const ConstDistMatrix<T>&, const StreamOptions&);    \
+  template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, std::shared_ptr<BlockInParts<T>>, \
+                                              double, std::shared_ptr<StationaryProducts<T>>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

@@ -5,7 +5,7 @@
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
-#include "ops/matrix/stationary_products.hpp"
+#include "ops/matrix/stationary_operator.hpp"
 #include "streamed/block_in_parts.hpp"
 
 namespace gridlops {
@@ -19,11 +19,20 @@ template <Scalar T>
 void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatrix<T>& A,
                   const StreamOptions& options);
 
-/// A rank's block.
-template <Scalar T>
-struct MadeStreamed {
-  std::shared_ptr<BlockInParts<T>> block{};  ///< null on idle ranks
-  double norm = 0;                           ///< ‖block‖_F
+/// The operator of blocks that may be on disks. Idle ranks have none.
+template <Scalar T, class Interface>
+class StoredOperator : public StationaryOperator<T, Interface> {
+ public:
+  using StationaryOperator<T, Interface>::StationaryOperator;
+
+  Index bytes_read() const final {
+    const LocalBlock<T>* const block = this->local_block();
+    return block == nullptr ? 0 : block->bytes_read();
+  }
+  double seconds_waited() const final {
+    const LocalBlock<T>* const block = this->local_block();
+    return block == nullptr ? 0 : block->seconds_waited();
+  }
 };
 
 inline ReductionOrder reduction_order(const StreamOptions& options) {
@@ -31,9 +40,9 @@ inline ReductionOrder reduction_order(const StreamOptions& options) {
 }
 
 /// The operator of the blocks of all ranks (collective over the grid). `shape` has the layout of their
-/// matrix.
+/// matrix. block: null on idle ranks; norm: ‖block‖_F.
 template <Scalar T>
-StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, const MadeStreamed<T>& made,
-                                   std::shared_ptr<StationaryProducts<T>> products);
+StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block,
+                                   double norm, std::shared_ptr<StationaryProducts<T>> products);
 
 }  // namespace gridlops

@@ -74,7 +74,7 @@ bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
 }
 
 template <Scalar T>
-void StreamedBlock<T>::store(Source& source) {
+void StreamedBlock<T>::store(ElementSource<T>& source) {
   norm_ = block_->store(
       source,
       [this](Index part, Index begin, const std::byte* from, Index bytes) {

@@ -13,8 +13,6 @@ namespace gridlops {
 template <Scalar T>
 class StreamedBlock {
  public:
-  using Source = typename BlockInParts<T>::Source;
-
   /// Takes memory, and room on the disk. `of`: what the block is made of, for tiles that stay. Throws
   /// OutOfMemory and OutputError on this rank alone.
   StreamedBlock(std::shared_ptr<Backend> backend, Index rows, Index cols, const StreamOptions& options,
@@ -22,7 +20,7 @@ class StreamedBlock {
   /// Whether its tiles had stayed.
   bool is_stored() const { return is_stored_; }
   /// Stores the block. Throws, on this rank alone, also what the source throws.
-  void store(Source& source);
+  void store(ElementSource<T>& source);
   /// Instead, where options.in_place says so: reads it where the boxes are, rows × cols of their matrix, each
   /// time. Throws InputError on this rank alone.
   void read_in_place(MatrixBoxes boxes, Range rows, Range cols);

@@ -18,7 +18,6 @@
 #include "gridlops/io/output_folder.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "io/matrix_boxes.hpp"
-#include "io/matrix_reader.hpp"
 #include "streamed/matrix_in_place.hpp"
 #include "streamed/stationary_streamed.hpp"
 #include "streamed/streamed_block.hpp"
@@ -26,26 +25,6 @@
 namespace gridlops {
 
 namespace {
-
-template <Scalar T>
-class FileSource final : public StreamedBlock<T>::Source {
- public:
-  FileSource(const std::string& name, const MatrixHeader& header, Index first_row, Index first_col)
-      : reader_(name, header), first_row_(first_row), first_col_(first_col) {}
-
-  bool by_columns() const override { return reader_.by_columns(); }
-  MatrixView<const T> read(Range rows, Range cols) override {
-    part_.resize(std::max(part_.size(), at(rows.size * cols.size)));
-    const MatrixView<T> part(part_.data(), rows.size, cols.size);
-    reader_.read({first_row_ + rows.begin, rows.size}, {first_col_ + cols.begin, cols.size}, part);
-    return part;
-  }
-
- private:
-  MatrixReader<T> reader_;
-  Index first_row_, first_col_;
-  std::vector<T> part_;
-};
 
 /// A text that another file has, too, only if it has the same elements.
 std::string text_of_file(const std::string& name, const MatrixHeader& header) {
@@ -64,7 +43,7 @@ template <Scalar T, class Fill>
 StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                StreamOptions options, const std::string& of, Fill&& fill) {
   const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
-  if (!grid->is_member()) return make_streamed<T>(shape, {}, nullptr);
+  if (!grid->is_member()) return make_streamed<T>(shape, nullptr, 0, nullptr);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
   const std::string folder = options.tiles;
   std::string of_block;
@@ -80,7 +59,7 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
     if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);
     return made;
   });
-  return make_streamed<T>(shape, {block->block(), block->norm()},
+  return make_streamed<T>(shape, block->block(), block->norm(),
                           own_products<T>(*grid, reduction_order(options)));
 }
 
@@ -102,8 +81,7 @@ StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& gri
                              : attempt(grid->comm(), [&] { return text_of_file(name, header); });
   return stream_on<T>(grid, layout, options, of, [&](StreamedBlock<T>& block, Range rows, Range cols) {
     if (options.in_place) return block.read_in_place(boxes_of(name, header, scalar_type_of<T>), rows, cols);
-    FileSource<T> source(name, header, rows.begin, cols.begin);
-    block.store(source);
+    block.store(*source_in_file<T>(name, header, rows, cols));
   });
 }
 
@@ -112,10 +90,8 @@ StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOpti
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
   agree(grid, "stream_matrix",
         [&](Agreement& agreement) { check_matrix("stream_matrix", agreement, A, options); });
-  return stream_on<T>(grid, A.layout(), options, "", [&](StreamedBlock<T>& block, Range, Range) {
-    MemorySource<T> source(A);
-    block.store(source);
-  });
+  return stream_on<T>(grid, A.layout(), options, "",
+                      [&](StreamedBlock<T>& block, Range, Range) { block.store(*source_in_memory(A)); });
 }
 
 Index in_place_run(Communicator& comm, const std::string& name, const MatrixHeader& header, GridShape grid) {

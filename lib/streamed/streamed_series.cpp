@@ -38,20 +38,20 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   agree(grid, "StreamedSeries::add",
         [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
-  if (!grid->is_member()) return make_streamed<T>(shape, {}, nullptr);
+  if (!grid->is_member()) return make_streamed<T>(shape, nullptr, 0, nullptr);
+  double norm = 0;
   const auto store = [&] {
-    MadeStreamed<T> made{.block = std::make_shared<BlockInParts<T>>(grid->backend(), A.local().rows,
-                                                                    A.local().cols, options.column_stable,
-                                                                    options.memory)};
-    MemorySource<T> source(A);
-    blocks().append(grid->backend(), made.block,
+    auto block = std::make_shared<BlockInParts<T>>(grid->backend(), A.local().rows, A.local().cols,
+                                                   options.column_stable, options.memory);
+    blocks().append(grid->backend(), block,
                     [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& wait) {
-                      made.norm = made.block->store(source, write, wait);
+                      norm = block->store(*source_in_memory(A), write, wait);
                     });
-    return made;
+    return block;
   };
   return blocks().all_or_none([&] {
-    return make_streamed<T>(shape, attempt(grid->comm(), store),
+    auto block = attempt(grid->comm(), store);
+    return make_streamed<T>(shape, std::move(block), norm,
                             shared_products<T>(*grid, reduction_order(options)));
   });
 }

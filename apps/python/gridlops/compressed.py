@@ -9,11 +9,11 @@ from typing import Any, Callable, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from . import _native, io
+from . import _native
 from .errors import ShapeError
 from .grids import Grid
 from .matrices import Matrix, functions_for
-from .operators import Operator, matrix_of
+from .streamed import StoredOperator, stored_as
 
 
 class CompressionReport(TypedDict):
@@ -27,23 +27,12 @@ class CompressionReport(TypedDict):
     empty_tiles: int  #: so small that they are zero
 
 
-class CompressedOperator(Operator):
+class CompressedOperator(StoredOperator):
     """A compressed matrix as an operator, with a :attr:`report` that is the same on all ranks of the grid, and zeros on idle ranks."""
 
-    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, report: CompressionReport, figures: Callable[[], tuple[int, float]]) -> None:
-        super().__init__(grid, dtype, native)
+    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, disk_use: Callable[[], tuple[int, float]], report: CompressionReport) -> None:
+        super().__init__(grid, dtype, native, disk_use)
         self.report = report
-        self._figures = figures
-
-    @property
-    def bytes_read(self) -> int:
-        """What this rank has read of its file so far, if it has one."""
-        return self._figures()[0]
-
-    @property
-    def seconds_waited(self) -> float:
-        """How long products of this rank have waited for its disk."""
-        return self._figures()[1]
 
 
 def compress(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], tolerance: float = 1e-3, *, tile: int = 256,
@@ -61,12 +50,7 @@ def compress(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], tolerance: f
     """
     orders = [[] if order is None else _indices(order) for order in (row_order, col_order)]
     asked = (tolerance, tile, *orders, os.fspath(directory))
-    if isinstance(A, (str, os.PathLike)):
-        on = Grid() if grid is None else grid
-        _, dtype = io.shape_of(on, A)
-        return CompressedOperator(on, dtype, *functions_for(dtype).compress_file(on.all_ranks, on.native, os.fspath(A), asked))
-    matrix = matrix_of("compress", A)
-    return CompressedOperator(matrix.grid, matrix.dtype, *functions_for(matrix.dtype).compress(matrix.native, asked))
+    return stored_as(CompressedOperator, A, grid, "compress", "compress_file", asked)
 
 
 def read_compressed(directory: str | os.PathLike[str], grid: Grid | None = None, *, memory: int | None = None,

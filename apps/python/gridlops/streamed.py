@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 import numpy.typing as npt
 
@@ -14,22 +14,39 @@ from .matrices import Matrix, functions_for
 from .operators import Operator, matrix_of
 
 
-class StreamedOperator(Operator):
-    """A matrix on disks as an operator."""
+class StoredOperator(Operator):
+    """A matrix as an operator, of which a part may be on disks."""
 
-    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, figures: Callable[[], tuple[int, float]]) -> None:
+    def __init__(self, grid: Grid, dtype: npt.DTypeLike, native: Any, disk_use: Callable[[], tuple[int, float]]) -> None:
         super().__init__(grid, dtype, native)
-        self._figures = figures
+        self._disk_use = disk_use
 
     @property
     def bytes_read(self) -> int:
-        """What this rank has read of its file so far."""
-        return self._figures()[0]
+        """What this rank has read of its file so far, if it has one."""
+        return self._disk_use()[0]
 
     @property
     def seconds_waited(self) -> float:
         """How long products of this rank have waited for its disk."""
-        return self._figures()[1]
+        return self._disk_use()[1]
+
+
+class StreamedOperator(StoredOperator):
+    """A matrix on disks as an operator."""
+
+
+Kind = TypeVar("Kind", bound=StoredOperator)
+
+
+def stored_as(kind: type[Kind], A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], grid: Grid | None, of_matrix: str, of_file: str, asked: tuple[Any, ...]) -> Kind:
+    """The operator that one of two native functions makes of a matrix, or of a file."""
+    if isinstance(A, (str, os.PathLike)):
+        on = Grid() if grid is None else grid
+        _, dtype = io.shape_of(on, A)
+        return kind(on, dtype, *getattr(functions_for(dtype), of_file)(on.all_ranks, on.native, os.fspath(A), asked))
+    matrix = matrix_of(of_matrix, A)
+    return kind(matrix.grid, matrix.dtype, *getattr(functions_for(matrix.dtype), of_matrix)(matrix.native, asked))
 
 
 def stream_matrix(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], *, scratch: str | os.PathLike[str] = "",
@@ -49,9 +66,4 @@ def stream_matrix(A: Matrix | npt.NDArray[Any] | str | os.PathLike[str], *, scra
     of another type is to be read in place. Products raise InputError on all ranks if a disk fails, or the file has changed.
     """
     asked = (os.fspath(scratch), memory, column_stable, os.fspath(tiles), in_place)
-    if isinstance(A, (str, os.PathLike)):
-        on = Grid() if grid is None else grid
-        _, dtype = io.shape_of(on, A)
-        return StreamedOperator(on, dtype, *functions_for(dtype).stream_file(on.all_ranks, on.native, os.fspath(A), asked))
-    matrix = matrix_of("stream_matrix", A)
-    return StreamedOperator(matrix.grid, matrix.dtype, *functions_for(matrix.dtype).stream_matrix(matrix.native, asked))
+    return stored_as(StreamedOperator, A, grid, "stream_matrix", "stream_file", asked)

@@ -4,14 +4,14 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
 
 namespace gridlops {
 
-/// A rank's block of a matrix, of which some lines are read at a time: rows, or columns if by_columns().
+/// A rank's block of a matrix, of which some lines are read at a time: rows, or columns if by_columns(). On
+/// this rank alone.
 template <Scalar T>
 class ElementSource {
  public:
@@ -24,9 +24,11 @@ class ElementSource {
   Range rows() const { return rows_; }
   Range cols() const { return cols_; }
   virtual bool by_columns() const = 0;
+  /// The elements of these rows and columns of the block, in host memory, until the next call.
+  virtual MatrixView<const T> read(Range rows, Range cols) = 0;
   /// to ← the elements at these rows and columns of the block, in this order. All of one kind, and of the
-  /// other kind a few. On this rank alone.
-  virtual void read(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) = 0;
+  /// other kind a few.
+  virtual void gather(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) = 0;
 
  private:
   Range rows_, cols_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compressed/element_source.hpp"
+#include "streamed/element_source.hpp"
 
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
@@ -19,24 +20,25 @@ class MemorySource final : public ElementSource<T> {
       : ElementSource<T>(A.local_row_range(), A.local_col_range()), A_(A) {}
 
   bool by_columns() const override { return true; }
-  void read(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) override {
-    const MatrixView<const T> block = A_.local();
+  MatrixView<const T> read(Range rows, Range cols) override {
+    const MatrixView<const T> block = A_.local().block(rows, cols);
     Backend& backend = *A_.grid()->backend();
-    const bool on_host = backend.memory_space() == MemorySpace::host;
-    column_.resize(on_host ? 0 : at(block.rows));
+    if (backend.memory_space() == MemorySpace::host) return block;
+    copy_.resize(at(block.size()));
+    for (Index j = 0; j < block.cols; ++j)
+      backend.download(block.column(j), copy_.data() + j * block.rows, block.rows * Index{sizeof(T)});
+    return {copy_.data(), block.rows, block.cols};
+  }
+  void gather(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) override {
     for (Index j = 0; j < to.cols; ++j) {
-      const T* from = block.column(cols[at(j)]);
-      if (!on_host) {
-        backend.download(from, column_.data(), block.rows * Index{sizeof(T)});
-        from = column_.data();
-      }
+      const T* const from = read({0, this->rows().size}, {cols[at(j)], 1}).data;
       for (Index i = 0; i < to.rows; ++i) to(i, j) = from[rows[at(i)]];
     }
   }
 
  private:
   ConstDistMatrix<T> A_;
-  std::vector<T> column_;
+  std::vector<T> copy_;
 };
 
 template <Scalar T>
@@ -46,8 +48,15 @@ class FileSource final : public ElementSource<T> {
       : ElementSource<T>(rows, cols), reader_(name, header) {}
 
   bool by_columns() const override { return reader_.by_columns(); }
+  MatrixView<const T> read(Range rows, Range cols) override {
+    elements_.resize(std::max(elements_.size(), at(rows.size * cols.size)));
+    const MatrixView<T> part(elements_.data(), rows.size, cols.size);
+    reader_.read({this->rows().begin + rows.begin, rows.size}, {this->cols().begin + cols.begin, cols.size},
+                 part);
+    return part;
+  }
   // Lines that follow each other in the file are read together.
-  void read(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) override {
+  void gather(std::span<const Index> rows, std::span<const Index> cols, MatrixView<T> to) override {
     const std::span<const Index> lines = by_columns() ? cols : rows;
     std::vector<Index> sorted(lines.size());
     std::iota(sorted.begin(), sorted.end(), Index{0});
@@ -57,30 +66,25 @@ class FileSource final : public ElementSource<T> {
       for (end = begin + 1; end < sorted.size(); ++end)
         if (lines[at(sorted[end])] != first + static_cast<Index>(end - begin)) break;
       const std::span<const Index> run(sorted.data() + begin, end - begin);
-      by_columns() ? read_columns(first, run, rows, to) : read_rows(first, run, cols, to);
+      by_columns() ? gather_columns(first, run, rows, to) : gather_rows(first, run, cols, to);
     }
   }
 
  private:
-  void read_columns(Index first, std::span<const Index> run, std::span<const Index> rows, MatrixView<T> to) {
-    const MatrixView<T> block = view(this->rows().size, std::ssize(run));
-    reader_.read(this->rows(), {this->cols().begin + first, std::ssize(run)}, block);
+  void gather_columns(Index first, std::span<const Index> run, std::span<const Index> rows,
+                      MatrixView<T> to) {
+    const MatrixView<const T> block = read({0, this->rows().size}, {first, std::ssize(run)});
     for (Index k = 0; k < block.cols; ++k)
       for (Index i = 0; i < to.rows; ++i) to(i, run[at(k)]) = block(rows[at(i)], k);
   }
-  void read_rows(Index first, std::span<const Index> run, std::span<const Index> cols, MatrixView<T> to) {
-    const MatrixView<T> block = view(std::ssize(run), this->cols().size);
-    reader_.read({this->rows().begin + first, std::ssize(run)}, this->cols(), block);
+  void gather_rows(Index first, std::span<const Index> run, std::span<const Index> cols, MatrixView<T> to) {
+    const MatrixView<const T> block = read({first, std::ssize(run)}, {0, this->cols().size});
     for (Index j = 0; j < to.cols; ++j)
       for (Index k = 0; k < block.rows; ++k) to(run[at(k)], j) = block(k, cols[at(j)]);
   }
-  MatrixView<T> view(Index rows, Index cols) {
-    lines_.resize(std::max(lines_.size(), at(rows * cols)));
-    return {lines_.data(), rows, cols};
-  }
 
   MatrixReader<T> reader_;
-  std::vector<T> lines_;
+  std::vector<T> elements_;
 };
 
 }  // namespace
