@@ -37,7 +37,7 @@ class RankPlan {
   MemoryRow bytes() const {
     const ProductShape& shape = plan_.shape;
     MemoryRow r{};
-    r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block(plan_.matrix);
+    r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block_of_matrix();
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest)) +
               (plan_.curves > 0 ? block(plan_.range.layout(shape.nrhs)) : 0);
     r[solution] = block(plan_.domain.layout(shape.nrhs)) *
@@ -59,6 +59,13 @@ class RankPlan {
   Index block(const Layout& layout) const {
     return layout.row_range(grid_, row_, col_).size * layout.col_range(grid_, row_, col_).size *
            size_of(plan_.shape.type);
+  }
+
+  Index block_of_matrix() const {
+    return with_scalar_type(plan_.shape.type, [&]<Scalar T>() {
+      return block_bytes<T>(plan_.iteration.storage, plan_.matrix.row_range(grid_, row_, col_).size,
+                            plan_.matrix.col_range(grid_, row_, col_).size);
+    });
   }
 
   Index columns_at_a_time() const { return std::max(plan_.shape.nrhs, plan_.rest); }

@@ -44,6 +44,12 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, const Tile
   set_up(rows_, block.rows);
   set_up(cols_, block.cols);
   const Places in_rows = number_vectors(rows_, block, true), in_cols = number_vectors(cols_, block, false);
+  if (backend_) link_vectors(block, in_rows, in_cols);
+  place_lines(block, memory);
+}
+
+template <Scalar T>
+void CompressedBlock<T>::link_vectors(const TiledBlock& block, const Places& in_rows, const Places& in_cols) {
   std::vector<Index> from_cols(at(rows_.vectors)), from_rows(at(cols_.vectors));
   for (std::size_t t = 0; t < block.tiles.size(); ++t) {
     for (std::size_t p = 0; p < precisions; ++p) {
@@ -55,7 +61,6 @@ CompressedBlock<T>::CompressedBlock(std::shared_ptr<Backend> backend, const Tile
   }
   rows_.from_other = uploaded(from_cols);
   cols_.from_other = uploaded(from_rows);
-  place_lines(block, memory);
 }
 
 /// The vectors of a side follow each other line by line, there precision by precision, and other line by
@@ -98,7 +103,8 @@ void CompressedBlock<T>::set_up(Side& side, const TileLines& lines) const {
     side.lines.emplace_back().range = {side.size, size};
     side.size += size;
   }
-  if (is_in_order(lines.order)) return;
+  side.is_moved = !is_in_order(lines.order);
+  if (!side.is_moved || !backend_) return;
   side.order = uploaded(lines.order);
   side.place = uploaded(inverse(lines.order));
 }
@@ -219,7 +225,7 @@ template <Scalar T>
 Index CompressedBlock<T>::order_bytes() const {
   Index sum = 0;
   for (const Side* side : {&rows_, &cols_})
-    sum += Index{sizeof(Index)} * (side->order.size() + side->place.size() + side->from_other.size());
+    sum += Index{sizeof(Index)} * ((side->is_moved ? 2 * side->size : 0) + side->vectors);
   return sum;
 }
 
@@ -232,8 +238,8 @@ Index CompressedBlock<T>::factor_bytes() const {
 template <Scalar T>
 Index CompressedBlock<T>::scratch_bytes(Index columns) const {
   const auto of = [columns](Index rows) { return ScratchStack::bytes_of<T>(rows * columns); };
-  return of(rows_.vectors) + of(cols_.vectors) + (rows_.order.size() > 0 ? of(rows_.size) : 0) +
-         (cols_.order.size() > 0 ? of(cols_.size) : 0);
+  return of(rows_.vectors) + of(cols_.vectors) + (rows_.is_moved ? of(rows_.size) : 0) +
+         (cols_.is_moved ? of(cols_.size) : 0);
 }
 
 /// Row i of Y ← α row from[i] of X + β row i of Y.
@@ -341,26 +347,25 @@ void CompressedBlock<T>::multiply(const ProcessGrid& grid, Op op, T alpha, Matri
   trace_flops(flops);
   if (Y.empty()) return;
 
-  const bool in_is_moved = in.order.size() > 0, out_is_moved = out.order.size() > 0;
-  const ScratchArray<T> in_memory(grid, in_is_moved ? in.size * columns : 0),
-      out_memory(grid, out_is_moved ? out.size * columns : 0), coefficients(grid, in.vectors * columns),
+  const ScratchArray<T> in_memory(grid, in.is_moved ? in.size * columns : 0),
+      out_memory(grid, out.is_moved ? out.size * columns : 0), coefficients(grid, in.vectors * columns),
       reordered(grid, out.vectors * columns);
   MatrixView<const T> X_tiles = X;
-  if (in_is_moved) {
+  if (in.is_moved) {
     const MatrixView<T> moved(in_memory.data(), in.size, columns);
     move_rows(in.order, T(1), X, T(0), moved);
     X_tiles = moved;
   }
-  const MatrixView<T> Y_tiles = out_is_moved ? MatrixView<T>(out_memory.data(), out.size, columns) : Y;
+  const MatrixView<T> Y_tiles = out.is_moved ? MatrixView<T>(out_memory.data(), out.size, columns) : Y;
 
   const MatrixView<T> of_in(coefficients.data(), in.vectors, columns),
       of_out(reordered.data(), out.vectors, columns);
-  Product product(*this, op, out_is_moved ? T(1) : alpha, X_tiles, out_is_moved ? T(0) : beta, Y_tiles,
+  Product product(*this, op, out.is_moved ? T(1) : alpha, X_tiles, out.is_moved ? T(0) : beta, Y_tiles,
                   flops);
   product.multiply_in(of_in);
   if (out.vectors > 0) move_rows(out.from_other, T(1), of_in, T(0), of_out);
   product.multiply_out(of_out);
-  if (out_is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
+  if (out.is_moved) move_rows(out.place, alpha, Y_tiles, beta, Y);
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class CompressedBlock<T>;

@@ -54,7 +54,8 @@ class CompressedBlock final : public StoredBlock<T> {
   using typename SeriesBlock::WritePart;
 
   /// Says where everything will lie, for tiles of which only the shapes are used. Takes memory for the
-  /// orders. memory: of the parts, what is to be in memory (LinePlan). Throws OutOfMemory on this rank alone.
+  /// orders. memory: of the parts, what is to be in memory (LinePlan). Without a backend it is a plan, which
+  /// takes no memory, and only says how much a block takes. Throws OutOfMemory on this rank alone.
   CompressedBlock(std::shared_ptr<Backend> backend, const TiledBlock& shapes, std::optional<Index> memory);
 
   ~CompressedBlock() override { this->stop(); }
@@ -117,7 +118,8 @@ class CompressedBlock final : public StoredBlock<T> {
   struct Side {
     Index size = 0, vectors = 0;
     std::vector<Line> lines;
-    Buffer<Index> order, place;  // of index k in the order of the tiles, and the inverse; empty if they agree
+    bool is_moved = false;       // the order of the tiles is another
+    Buffer<Index> order, place;  // then: of index k in that order, and the inverse
     Buffer<Index> from_other;    // for each vector of this side, its place on the other side
   };
 
@@ -127,6 +129,7 @@ class CompressedBlock final : public StoredBlock<T> {
   void set_up(Side& side, const TileLines& lines) const;
   using Places = std::vector<std::array<Index, precisions>>;  // of the first vector of a tile and precision
   Places number_vectors(Side& side, const TiledBlock& block, bool by_rows);
+  void link_vectors(const TiledBlock& block, const Places& in_rows, const Places& in_cols);
   void place_lines(const TiledBlock& block, std::optional<Index> memory);
   void store(bool by_rows, TiledBlock& block, const FetchFactors& fetch, const WritePart& write) const;
   void move_rows(const Buffer<Index>& from, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) const;

@@ -207,10 +207,6 @@ class TileReader {
     }
   }
 
-  /// A tile without factors, of which this rank has some rows and columns.
-  static StoredTile shape_of(const TileEntry& entry, Index rows, Index cols) {
-    return {.rows = rows, .cols = cols, .dense = entry.dense, .ranks = entry.ranks};
-  }
   /// rows, cols: of the whole tile.
   void check(const TileEntry& entry, Index rows, Index cols) const {
     require<InputError>(!entry.dense || *entry.dense <= own_precision<T>, directory_,
@@ -271,18 +267,10 @@ class TileReader {
 /// memory besides what is to be there.
 template <Scalar T>
 std::shared_ptr<CompressedBlock<T>> read_block(const std::shared_ptr<Backend>& backend, TileReader<T> reader,
-                                               const TileTables& tables, KeptLines rows, KeptLines cols,
-                                               const StreamOptions* on_disk) {
-  TiledBlock block;
-  for (std::size_t i = 0; i < rows.lines.size(); ++i) {
-    for (std::size_t j = 0; j < cols.lines.size(); ++j) {
-      const TileEntry& entry = tables.tile(rows.lines[i], cols.lines[j]);
-      reader.check(entry, rows.sizes[at(rows.lines[i])], cols.sizes[at(cols.lines[j])]);
-      block.tiles.push_back(reader.shape_of(entry, rows.kept.sizes[i], cols.kept.sizes[j]));
-    }
-  }
-  block.rows = std::move(rows.kept);
-  block.cols = std::move(cols.kept);
+                                               const TileTables& tables, const KeptLines& rows,
+                                               const KeptLines& cols, const StreamOptions* on_disk) {
+  for (const Index i : rows.lines)
+    for (const Index j : cols.lines) reader.check(tables.tile(i, j), rows.sizes[at(i)], cols.sizes[at(j)]);
   // In the order of the files V follows U. Where there is memory, it is kept until its column is filled.
   const bool v_with_u = on_disk == nullptr;
   const auto fetch = [&](Index i, Index j, bool of_row, StoredTile& tile) {
@@ -292,7 +280,7 @@ std::shared_ptr<CompressedBlock<T>> read_block(const std::shared_ptr<Backend>& b
     if (of_row) reader.read_u(entry, all_rows, all_cols, rows.inside[at(i)], cols.inside[at(j)], tile);
     if (of_row == v_with_u) reader.read_v(entry, all_rows, all_cols, cols.inside[at(j)], tile);
   };
-  return make_block<T>(backend, std::move(block), fetch, on_disk);
+  return make_block<T>(backend, shapes_of(tables, rows, cols), fetch, on_disk);
 }
 
 }  // namespace

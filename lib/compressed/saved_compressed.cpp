@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "comm/scratch.hpp"
-#include "compressed/line_plan.hpp"
 #include "compressed/tile_tables.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -78,64 +76,6 @@ TileTables read_from(Communicator& comm, const std::string& directory) {
   return tables;
 }
 
-/// The memory of a block of which only the sizes are known, as CompressedBlock takes it.
-class BlockBytes {
- public:
-  BlockBytes(const TileTables& tables, const KeptLines& rows, const KeptLines& cols)
-      : tables_(tables), rows_(rows), cols_(cols), parts_(parts_of(tables.header.type)) {}
-
-  /// memory: of the StreamOptions; without it all is in memory.
-  StreamedSizes sizes(Index columns, std::optional<Index> memory) const {
-    std::vector<Index> of_cols, of_rows;
-    const std::array places{add_lines(cols_, rows_, false, of_cols), add_lines(rows_, cols_, true, of_rows)};
-    const PartPlan plan = LinePlan(of_cols, of_rows, memory).parts;
-    StreamedSizes sizes{.memory = plan.bytes_in_memory(), .disk = plan.bytes_on_disk()};
-    const auto scratch = [&](Index lines) {
-      return with_scalar_type(tables_.header.type,
-                              [&]<Scalar T>() { return ScratchStack::bytes_of<T>(lines * columns); });
-    };
-    for (const Index count : places)  // and from which place of the other side each comes
-      sizes.workspace += count * Index{sizeof(Index)} + scratch(count);
-    for (const KeptLines* lines : {&rows_, &cols_}) {
-      if (std::is_sorted(lines->kept.order.begin(), lines->kept.order.end())) continue;
-      const Index count = std::ssize(lines->kept.order);
-      sizes.workspace += 2 * count * Index{sizeof(Index)} + scratch(count);
-    }
-    return sizes;
-  }
-
- private:
-  static Index aligned(Index bytes) { return (bytes + 63) / 64 * 64; }
-
-  /// Adds the bytes of the lines of one side; of rows also the dense tiles. Returns the places of its
-  /// vectors.
-  Index add_lines(const KeptLines& lines, const KeptLines& others, bool are_rows,
-                  std::vector<Index>& bytes) const {
-    Index places = 0;
-    for (std::size_t l = 0; l < lines.lines.size(); ++l) {
-      Index& of_line = bytes.emplace_back(0);
-      std::array<Index, precisions> vectors{};
-      for (std::size_t other = 0; other < others.lines.size(); ++other) {
-        const TileEntry& tile = are_rows ? tables_.tile(lines.lines[l], others.lines[other])
-                                         : tables_.tile(others.lines[other], lines.lines[l]);
-        for (std::size_t p = 0; p < precisions; ++p) vectors[p] += tile.ranks[p];
-        if (tile.dense && are_rows)
-          of_line += aligned(parts_ * lines.kept.sizes[l] * others.kept.sizes[other] * bytes_of(*tile.dense));
-      }
-      for (std::size_t p = 0; p < precisions; ++p) {
-        of_line += aligned(parts_ * lines.kept.sizes[l] * vectors[p] * bytes_of(static_cast<Precision>(p)));
-        places += with_scalar_type(tables_.header.type,
-                                   [&]<Scalar T>() { return NarrowMatrix<T>::aligned(vectors[p]); });
-      }
-    }
-    return places;
-  }
-
-  const TileTables& tables_;
-  const KeptLines &rows_, &cols_;
-  Index parts_;
-};
-
 }  // namespace
 
 SavedCompressed::SavedCompressed(Communicator& comm, const std::string& directory)
@@ -159,12 +99,15 @@ StreamedSizes SavedCompressed::sizes_of_rank(GridShape shape, int row, int col, 
     if (is_new) place->second = keep(order, sizes, range, count, tables_->directory);
     return place->second;
   };
-  return BlockBytes(tables,
-                    kept(tables_->rows, tables.row_order, tables.row_sizes, layout.row_range(grid, row, col),
-                         header.rows),
-                    kept(tables_->cols, tables.col_order, tables.col_sizes, layout.col_range(grid, row, col),
-                         header.cols))
-      .sizes(columns, memory);
+  const KeptLines& rows =
+      kept(tables_->rows, tables.row_order, tables.row_sizes, layout.row_range(grid, row, col), header.rows);
+  const KeptLines& cols =
+      kept(tables_->cols, tables.col_order, tables.col_sizes, layout.col_range(grid, row, col), header.cols);
+  return with_scalar_type(header.type, [&]<Scalar T>() -> StreamedSizes {
+    const CompressedBlock<T> planned(nullptr, shapes_of(tables, rows, cols), memory);
+    return {planned.parts().bytes_in_memory(), planned.parts().bytes_on_disk(),
+            planned.order_bytes() + planned.scratch_bytes(columns)};
+  });
 }
 
 Index SavedCompressed::bytes_of_rank(GridShape grid, int row, int col, Index columns) const {

@@ -144,4 +144,19 @@ KeptLines keep(const std::vector<double>& order, const std::vector<double>& size
   return lines;
 }
 
+TiledBlock shapes_of(const TileTables& tables, const KeptLines& rows, const KeptLines& cols) {
+  TiledBlock block{rows.kept, cols.kept, {}};
+  block.tiles.reserve(rows.lines.size() * cols.lines.size());
+  for (std::size_t i = 0; i < rows.lines.size(); ++i) {
+    for (std::size_t j = 0; j < cols.lines.size(); ++j) {
+      const TileEntry& entry = tables.tile(rows.lines[i], cols.lines[j]);
+      block.tiles.push_back({.rows = rows.kept.sizes[i],
+                             .cols = cols.kept.sizes[j],
+                             .dense = entry.dense,
+                             .ranks = entry.ranks});
+    }
+  }
+  return block;
+}
+
 }  // namespace gridlops

@@ -60,6 +60,8 @@ struct KeptLines {
   std::vector<std::vector<Index>> inside;  // of each kept line, which of its rows
   TileLines kept;
 };
+/// The tiles of these rows and columns, without factors.
+TiledBlock shapes_of(const TileTables& tables, const KeptLines& rows, const KeptLines& cols);
 /// count: of all rows. Throws InputError, alike wherever the tables are the same.
 KeptLines keep(const std::vector<double>& order, const std::vector<double>& sizes, Range mine, Index count,
                const std::string& directory);

@@ -2,6 +2,7 @@
 // The contract of a matrix that never moves, which every storage of it keeps.
 #include <cmath>
 #include <complex>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -15,6 +16,7 @@
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "gridlops/streamed/streamed_series.hpp"
+#include "io/npy_files.hpp"
 #include "ops/matrix/local_block.hpp"
 #include "streamed/scratch_disk.hpp"
 #include "support/metered_backend.hpp"
@@ -188,6 +190,63 @@ TEST_CASE("Products take memory the first time only, in every storage", "[block_
       multiply(9);
       CHECK(multiply(9) == 0);
       CHECK(multiply(4) == 0);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A block takes the memory that was planned for it, and says so, in every storage",
+                   "[block_contract]", double, std::complex<double>, std::complex<float>) {
+  using T = TestType;
+  const ScratchFolder folder(disk);
+  const std::string saved = folder.file("saved");
+  const auto backend = std::make_shared<MeteredBackend>();
+  const std::vector<GridPtr> grids = grids_of(all_shapes(world().size()), [&] { return backend; });
+  for (const auto& [m, n] : {std::pair<Index, Index>{0, 3}, {3, 0}, {2, 5}, {23, 17}, {901, 470}}) {
+    const Index rows = m, cols = n;
+    const Whole<T> A = mixed<T>(rows, cols, false);
+    const auto on = [&](const GridPtr& grid, Algorithm algorithm) {
+      return filled(grid, matrix_layout(algorithm, *grid, rows, cols), A);
+    };
+    const std::string directory = saved + std::to_string(rows);
+    compress(on(grids.front(), Algorithm::stationary_a),
+             {.tolerance = 1e-4, .tile = 20, .directory = directory});
+    const MatrixHeader header = read_compressed_header(world(), directory);
+    const SavedCompressed known(world(), directory);
+    for (const GridPtr& grid : grids) {
+      const int row = grid->is_member() ? grid->my_row() : 0, col = grid->is_member() ? grid->my_col() : 0;
+      const auto check = [&](const char* name, Index planned, const std::function<OperatorPtr<T>()>& make) {
+        const Index before = backend->bytes_in_use();
+        const OperatorPtr<T> op = make();
+        if (!grid->is_member()) return;
+        LocalBlock<T>& block = *matrix_in_blocks(*op)->local_block();
+        block.reserve(ProductKind::forward, 0);
+        KeptBytes kept;
+        block.add_kept_bytes(kept);
+        INFO(name << ' ' << describe(*grid) << ": A " << rows << " x " << cols);
+        CHECK(kept.total() == planned);
+        CHECK(backend->bytes_in_use() - before == planned);
+      };
+      for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes}) {
+        if (storage == Storage::planes && !std::is_same_v<Real<T>, double>) continue;
+        for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a}) {
+          const Layout layout = matrix_layout(algorithm, *grid, rows, cols);
+          check(name_of(storage),
+                block_bytes<T>(storage, layout.row_range(*grid, row, col).size,
+                               layout.col_range(*grid, row, col).size),
+                [&] { return matrix_mult(algorithm, on(grid, algorithm), {.storage = storage}); });
+        }
+      }
+      const DistMatrix<T> dense = on(grid, Algorithm::stationary_a);
+      for (const Index memory : {Index{0}, Index{1} << 21, Index{1} << 28}) {
+        const StreamOptions on_disk{.scratch = folder.file(""), .memory = memory};
+        check("streamed", streamed_sizes<T>(rows, cols, 1, grid->shape(), row, col, memory).memory,
+              [&] { return stream_matrix(dense, on_disk); });
+        const StreamedSizes sizes = known.sizes_on_disk(grid->shape(), row, col, 0, memory);
+        check("compressed, on disks", sizes.memory + sizes.workspace,
+              [&] { return read_compressed<T>(grid, directory, header, on_disk); });
+      }
+      check("compressed", known.bytes_of_rank(grid->shape(), row, col, 0),
+            [&] { return read_compressed<T>(grid, directory, header); });
     }
   }
 }

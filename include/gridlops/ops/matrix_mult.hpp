@@ -24,6 +24,11 @@ struct MatrixMultOptions {
 /// Algorithm::automatic.
 GRIDLOPS_EXPORT Layout matrix_layout(Algorithm algorithm, const ProcessGrid& grid, Index rows, Index cols);
 
+/// Returns the bytes that a rank keeps of its block of rows × cols in this storage, in host memory. In tiles
+/// zeros fill up rows and columns. Not collective.
+template <Scalar T>
+GRIDLOPS_EXPORT Index block_bytes(Storage storage, Index rows, Index cols);
+
 /// Returns the best grid for storing A, X and Y (not collective). If the ranks of summa read each other's
 /// blocks in place, this is a grid of the same ranks whose memory they share, so that blocks need not be
 /// copied to shared memory. Otherwise it is the given grid, whose memory may have larger pages.

@@ -85,7 +85,7 @@ PackedMatrix<T>::PackedMatrix(const std::shared_ptr<Backend>& backend, MatrixVie
     : order_(A.rows, A.cols, set),
       column_stable_(column_stable),
       packing_(packing),
-      storage_(backend, places() * order_.padded_cols() * order_.height()) {
+      storage_(backend, numbers(order_)) {
   copy(A, taken);
 }
 

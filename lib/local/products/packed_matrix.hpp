@@ -41,6 +41,11 @@ class PackedMatrix {
 
   bool empty() const { return storage_.data() == nullptr; }
 
+  /// The bytes of such a copy, in either packing; of an empty A 0.
+  static Index bytes(Index rows, Index cols, const KernelSet& set) {
+    return rows == 0 || cols == 0 ? 0 : numbers(TileOrder<T>(rows, cols, set)) * Index{sizeof(Real<T>)};
+  }
+
   /// Copies A again; it must have the same shape.
   void copy(MatrixView<const T> A, const std::function<void(Index cols)>& taken = {});
 
@@ -71,7 +76,7 @@ class PackedMatrix {
   void with_tiles(Planes planes, Work&& work) const;
 
   /// Where a tile begins, in numbers from the first.
-  Index offset(Index strip, Index col) const { return order_.place(places(), strip, col); }
+  Index offset(Index strip, Index col) const { return order_.place(places(order_), strip, col); }
   /// Stores `count` numbers from this place on, and gets them back.
   void put(const Real<T>* from, Index count, Index place);
   void get(Index count, Index place, Real<T>* to) const;
@@ -80,7 +85,12 @@ class PackedMatrix {
   std::int32_t* low_plane() const { return reinterpret_cast<std::int32_t*>(high_plane() + storage_.size()); }
 
   /// Odd, so that the tiles of a strip do not all map to the same cache lines.
-  Index places() const { return order_.strips() < 16 ? order_.strips() : order_.strips() | 1; }
+  static Index places(const TileOrder<T>& order) {
+    return order.strips() < 16 ? order.strips() : order.strips() | 1;
+  }
+  static Index numbers(const TileOrder<T>& order) {
+    return places(order) * order.padded_cols() * order.height();
+  }
 
   TileOrder<T> order_;
   bool column_stable_ = false;

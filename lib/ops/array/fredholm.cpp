@@ -51,7 +51,11 @@ class Fredholm final : public LibraryOperator<T> {
     if (packs_) pack();
   }
   void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
-    if (!G_.is_callers()) kept.add(this, G_.local().size() * Index{sizeof(T)});
+    if (packs_) {
+      kept.add(this, slices_ * PackedMatrix<T>::bytes(nx_, ny_, *kernel_choice().set));
+    } else if (!G_.is_callers()) {
+      kept.add(this, G_.local().size() * Index{sizeof(T)});
+    }
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     for_each_part(1, X.local().cols,

@@ -161,9 +161,16 @@ void MatrixBlock<T>::multiply_once(Planes planes, MatrixView<const T> P, MatrixV
   multiply(planes, Op::adjoint, T(1), both, T(0), W);
 }
 
+template <Scalar T>
+Index block_bytes(Storage storage, Index rows, Index cols) {
+  return storage == Storage::columns ? rows * cols * Index{sizeof(T)}
+                                     : PackedMatrix<T>::bytes(rows, cols, *kernel_choice().set);
+}
+
 #define GRIDLOPS_INSTANTIATE(T)   \
   template class BlockProduct<T>; \
-  template class MatrixBlock<T>;
+  template class MatrixBlock<T>;  \
+  template Index block_bytes<T>(Storage, Index, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

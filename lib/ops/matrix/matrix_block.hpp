@@ -118,7 +118,11 @@ class MatrixBlock final : public LocalBlock<T> {
 
   /// A packed block is a copy of the caller's.
   void add_kept_bytes(KeptBytes& kept) const override {
-    if (is_packed_ || !A_.is_callers()) kept.add(this, matrix().local().size() * Index{sizeof(T)});
+    if (is_packed_ && !lacks_room_) {
+      kept.add(this, block_bytes<T>(Storage::packed, rows(), cols()));
+    } else if (!A_.is_callers()) {
+      kept.add(this, block_bytes<T>(Storage::columns, rows(), cols()));
+    }
   }
 
  private:
