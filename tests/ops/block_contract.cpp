@@ -17,7 +17,7 @@
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "gridlops/streamed/streamed_series.hpp"
 #include "io/npy_files.hpp"
-#include "ops/matrix/local_block.hpp"
+#include "ops/single_block.hpp"
 #include "streamed/scratch_disk.hpp"
 #include "support/metered_backend.hpp"
 #include "support/problems.hpp"
@@ -79,6 +79,8 @@ std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, 
   const auto series = std::make_shared<StreamedSeries<T>>(StreamOptions{.scratch = disk, .memory = 0});
   all.push_back({"compressed, in a series", compress(dense, options, *series), 2 * tolerance, series});
   if (grid->is_member()) series->start(0, {0, 1});
+  if constexpr (std::is_same_v<Real<T>, double>)
+    all.push_back({"in single precision", in_single(dense, std::make_shared<bool>(false), true), 0x1p-24});
   return all;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A new way to store a matrix that never moves is a LocalBlock, and nothing else.
-#include "ops/matrix/local_block.hpp"
+#include "ops/single_block.hpp"
 
 #include <complex>
 #include <memory>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "gridlops/ops/dot_test.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/factor.hpp"
-#include "ops/matrix/stationary_operator.hpp"
 #include "support/agreed_failures.hpp"
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
@@ -24,57 +22,6 @@ using namespace gridlops::testing;
 namespace {
 
 using Doubles = std::tuple<double, std::complex<double>>;
-
-/// Keeps the elements in single precision. Throws in every product while `fails`.
-template <Scalar T>
-class SingleBlock final : public LocalBlock<T> {
- public:
-  SingleBlock(MatrixView<const T> A, std::shared_ptr<const bool> fails)
-      : rows_(A.rows), cols_(A.cols), fails_(std::move(fails)) {
-    for (Index j = 0; j < A.cols; ++j)
-      for (Index i = 0; i < A.rows; ++i) elements_.push_back(static_cast<Single>(A(i, j)));
-  }
-
-  Index rows() const override { return rows_; }
-  Index cols() const override { return cols_; }
-  void multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta, MatrixView<T> Y) override {
-    if (*fails_) throw InputError("a block cannot be read");
-    for (Index j = 0; j < Y.cols; ++j) {
-      for (Index i = 0; i < Y.rows; ++i) {
-        T sum = 0;
-        for (Index k = 0; k < X.rows; ++k) sum += element(op, i, k) * X(k, j);
-        Y(i, j) = alpha * sum + (beta == T(0) ? T(0) : beta * Y(i, j));
-      }
-    }
-  }
-  void add_kept_bytes(KeptBytes& kept) const override {
-    kept.add(this, std::ssize(elements_) * Index{sizeof(Single)});
-  }
-
- private:
-  using Single = std::conditional_t<std::is_same_v<T, double>, float, std::complex<float>>;
-
-  T element(Op op, Index i, Index k) const {
-    const T value(op == Op::none ? elements_[at(i + k * rows_)] : elements_[at(k + i * rows_)]);
-    return op == Op::none ? value : conjugate(value);
-  }
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-  Index rows_, cols_;
-  std::shared_ptr<const bool> fails_;
-  std::vector<Single> elements_;
-};
-
-template <Scalar T>
-using InSingle = StationaryOperator<T, LinearOperator<T>>;
-
-template <Scalar T>
-InSingle<T> in_single(const DistMatrix<T>& A, const std::shared_ptr<const bool>& fails, bool joins) {
-  return {A,
-          std::make_shared<SingleBlock<T>>(A.local(), fails),
-          {.joins_products = joins, .may_fail_alone = true},
-          shared_products<T>(*A.grid(), ReductionOrder::by_rank)};
-}
 
 template <Scalar T>
 DistMatrix<T> matrix_of(const GridPtr& grid, const Whole<T>& A) {
@@ -93,17 +40,17 @@ TEMPLATE_LIST_TEST_CASE("A block of a new kind multiplies as an operator, also i
     for (const GridPtr& grid : all_grids()) {
       if (!grid->is_member() || !is_on_host(grid)) continue;
       const auto works = std::make_shared<bool>(false);
-      const InSingle<T> single = in_single(matrix_of(grid, A), works, false),
-                        joined = in_single(matrix_of(grid, A), works, true);
+      const auto single = in_single(matrix_of(grid, A), works, false),
+                 joined = in_single(matrix_of(grid, A), works, true);
       const OperatorPtr<T> columns = matrix_mult(Algorithm::stationary_a, matrix_of(grid, A));
       for (const Index nrhs : {0, 1, 4, 130}) {
         INFO(describe(*grid) << ": A " << rows << " x " << cols << ", " << nrhs << " columns");
         const Whole<T> X = integers<T>(2, cols, nrhs), Y = integers<T>(3, rows, nrhs);
-        CHECK(products(single, X, Y) == products(*columns, X, Y));
-        CHECK(products(joined, X, Y) == products(*columns, X, Y));
+        CHECK(products(*single, X, Y) == products(*columns, X, Y));
+        CHECK(products(*joined, X, Y) == products(*columns, X, Y));
       }
-      CHECK(dot_test(single).passed);
-      CHECK(dot_test(joined).passed);
+      CHECK(dot_test(*single).passed);
+      CHECK(dot_test(*joined).passed);
     }
   }
 }
@@ -116,7 +63,8 @@ TEST_CASE("A block that fails on one rank is an error on all, and not for good",
     INFO(describe(*grid));
     for (const bool joins : {false, true}) {
       const auto fails = std::make_shared<bool>(false);
-      const InSingle<T> op = in_single(matrix_of(grid, A), fails, joins);
+      const auto A_in_single = in_single(matrix_of(grid, A), fails, joins);
+      const LinearOperator<T>& op = *A_in_single;
       const std::vector<T> before = products(op, X, Y);
       const DistMatrix<T> model = filled(grid, op.domain().layout(3), X),
                           data = filled(grid, op.range().layout(3), Y);
@@ -143,12 +91,12 @@ TEST_CASE("Operators on one grid that share products count their memory once", "
     if (!grid->is_member() || !is_on_host(grid)) continue;
     INFO(describe(*grid));
     const auto fails = std::make_shared<bool>(false);
-    const InSingle<T> small = in_single(matrix_of(grid, integers<T>(1, 5, 3)), fails, false),
-                      large = in_single(matrix_of(grid, integers<T>(2, 40, 30)), fails, false);
+    const auto small = in_single(matrix_of(grid, integers<T>(1, 5, 3)), fails, false),
+               large = in_single(matrix_of(grid, integers<T>(2, 40, 30)), fails, false);
     const Partition columns = Partition::with_sizes({4}), none;
     KeptBytes kept;
-    for (const InSingle<T>* op : {&small, &large, &small}) op->add_kept_bytes(kept, columns);
-    CHECK(large.kept_bytes(none) == 4 * matrix_of(grid, integers<T>(2, 40, 30)).local().size());
-    CHECK(kept.total() == small.kept_bytes(none) + large.kept_bytes(columns));
+    for (const auto& op : {small, large, small}) op->add_kept_bytes(kept, columns);
+    CHECK(large->kept_bytes(none) == 4 * matrix_of(grid, integers<T>(2, 40, 30)).local().size());
+    CHECK(kept.total() == small->kept_bytes(none) + large->kept_bytes(columns));
   }
 }
