@@ -97,6 +97,7 @@ void measure(ResultWriter& writer, LimitMeter& meter, const Grid& grid, const Pa
        {"nrhs", columns},
        {"adjoint", adjoint},
        {"repetitions", repetitions},
+       {"samples", compressed},
        {"seconds_dense", median(dense)},
        {"seconds", median(compressed)},
        {"seconds_to_compress", pair.seconds},
@@ -147,6 +148,11 @@ Action define_compressed(Options& options) {
       "Process grid [near-square]");
   options.choice("--transport", arguments->transport, program::transports(), "What carries the data [auto]");
   define_method(options, arguments->method);
+  explain_columns(
+      options, {"grid, rhs, product      the process grid, right-hand sides, forward or adjoint",
+                "dense ms, ms            with A, and with the compressed A: on the slowest rank, the median",
+                "GB/s, limit             reading the compressed A in that time; a block larger than caches",
+                "smaller, faster         times fewer bytes, and times less time, than A"});
   return [arguments](Communicator& world) { return compressed(world, *arguments); };
 }
 

@@ -137,6 +137,7 @@ Action define_kernels(Options& options) {
                 "Calls in a repetition, which waits for the last, or for each sum; their mean counts [1]");
   options.whole("--limit-mib", arguments->limit_mib, "MIB", 0, about_limit_mib);
   options.text("--json", arguments->json, "F", "Writes the figures as JSON");
+  explain_columns_of_kernels(options);
   return [arguments](Communicator& world) { return kernels(world, *arguments); };
 }
 

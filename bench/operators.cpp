@@ -301,6 +301,7 @@ Action define_operators(Options& options) {
   options.choice("--device", arguments->device, words({"cpu", "gpu"}), "Where they run [cpu]");
   options.choice("--transport", arguments->transport, program::transports(), "What carries the data [auto]");
   define_method(options, arguments->method);
+  explain_columns_of_operators(options);
   return [arguments](Communicator& world) { return operators(world, *arguments); };
 }
 

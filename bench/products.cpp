@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "bench/benchmarks.hpp"
+#include "bench/measure/results.hpp"
 #include "command_line/option_parser.hpp"
 
 // The options of the benchmarks of products and solvers. All libraries have the same options.
@@ -50,6 +51,7 @@ Action define_matmul(Options& options) {
   options.flag("--high-plane", arguments->high_plane, "Storage planes: products from the high plane, too");
   define_cases(options, arguments->cases);
   define_method(options, arguments->method);
+  explain_columns_of_products(options);
   return [arguments](Communicator& world) { return matmul(world, *arguments); };
 }
 
@@ -61,6 +63,7 @@ Action define_solve(Options& options) {
   options.whole("--iterations", arguments->iterations, "K", 1, "Iterations in each repetition [10]");
   define_cases(options, arguments->cases);
   define_method(options, arguments->method);
+  explain_columns_of_products(options);
   return [arguments](Communicator& world) { return solve(world, *arguments); };
 }
 

@@ -291,8 +291,8 @@ std::set<std::string> Options::given() const {
   return names;
 }
 
-void Options::examples(const Texts& lines) {
-  std::string text = "Examples:\n";
+void Options::closing(const char* heading, const Texts& lines) {
+  std::string text = fmt::format("{}\n", heading);
   for (const std::string& line : lines) text += fmt::format("  {}\n", line);
   app_.footer(text + "\n" + app_.get_footer());
 }

@@ -105,7 +105,9 @@ class Options {
   /// Puts options that are added from now on under this heading in the help.
   void group(const char* heading) { group_ = heading; }
   /// Command lines for the end of the help.
-  void examples(const std::vector<std::string>& lines);
+  void examples(const std::vector<std::string>& lines) { closing("Examples:", lines); }
+  /// Lines for the end of the help, under a heading.
+  void closing(const char* heading, const std::vector<std::string>& lines);
 
   CLI::Option* text(const char* name, std::string& value, const char* placeholder, const char* about) {
     return parsed(

@@ -25,6 +25,22 @@ std::string title_of_collectives() {
 
 }  // namespace
 
+void explain_columns_of_collectives(Options& options) {
+  explain_columns(
+      options,
+      {"operation, transport    what is timed, and what carries its data",
+       "over, ranks             the world, or rows or columns of the grid; ranks of each",
+       "size, count             bytes and elements of the whole operand: --bytes, rounded up to whole",
+       "                        elements and, where ranks have parts, to equal parts",
+       "type, redop, root       of the elements; how they are reduced; the rank of --root; -: has none",
+       "place                   in: a rank's part lies in the whole",
+       "time us, min, max       an operation on the slowest rank: median, least and most of the samples",
+       "algbw                   size over time, in GB/s; on one rank nothing is sent, and it means nothing",
+       "busbw                   the rate of a link by the formulas of nccl-tests, in GB/s",
+       "#wrong                  numbers that ranks found wrong",
+       "carried by              the code that moves the data"});
+}
+
 std::string CommCase::reduction() const { return operation.reduces() ? name_of(operands.reduction) : "-"; }
 
 std::string CommCase::root() const { return operation.has_root() ? std::to_string(operands.root) : "-"; }

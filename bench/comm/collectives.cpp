@@ -271,6 +271,7 @@ Action define_comm(Options& options) {
   options.whole("--warm-up", arguments->warm_up, "W", 0, "Operations before the first that is timed [5]");
   options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
   options.text("--json", arguments->json, "F", "Writes the figures as JSON");
+  explain_columns_of_collectives(options);
   return [arguments](Communicator& world) { return comm(world, *arguments); };
 }
 

@@ -260,6 +260,18 @@ Action define_messages(Options& options) {
                  "Where operands live; gpu: NCCL [cpu]");
   options.whole("--reps", arguments->repetitions, "K", 1, "Repetitions; the median counts [5]");
   options.text("--json", arguments->json, "F", "Writes the figures as JSON");
+  explain_columns(
+      options,
+      {"way, instead of         how messages move; in the last tables, the way to which it is compared",
+       "bytes, messages         size of a message; messages between two synchronisations",
+       "time us, min, max       until the last has arrived: median, least and most of the repetitions",
+       "GB/s, #wrong            bytes of all messages over the time; numbers that arrived wrong",
+       "latency us, gap us, 1/G GB/s  L, g and 1/G of L + k g + k n G, the time of k messages of n bytes",
+       "overhead us             rank 0 begins a message in this time",
+       "misfit                  the median relative error of this formula",
+       "operation, ranks        one operation in two ways, in turn, on some ranks",
+       "ratio                   the time of the way over that of the other",
+       "faster from, faster up to  operands, in bytes, for which the way takes a tenth less"});
   return [arguments](Communicator& world) { return messages(world, *arguments); };
 }
 

@@ -190,7 +190,53 @@ std::string title_of_products() {
       "GFLOP/s", "limit", "GB/s", "fraction", "MB sent", "wait", "error");
 }
 
+constexpr const char* about_wait =
+    "wait                    share of the time in communication and for slower ranks, mean of the ranks";
+
 }  // namespace
+
+void explain_columns(Options& options, const std::vector<std::string>& lines) {
+  options.closing("Columns:", lines);
+}
+
+void explain_columns_of_products(Options& options) {
+  explain_columns(
+      options,
+      {"work                    the product, or the solver, of which an iteration is timed",
+       "rows, cols, rhs, type   A is rows x cols; right-hand sides; the type of their elements",
+       "grid, form              the process grid; how it cuts A; x2: in two copies",
+       "algorithm, transport    of products; of their data",
+       "A in                    how A is stored, as --storage; high: only its high plane is read",
+       "ms                      on the slowest rank: the median of the repetitions",
+       "GFLOP/s                 additions and multiplications of all ranks in that time",
+       "limit                   GFLOP/s of BLAS with square matrices on all ranks (--limit-order)",
+       "GB/s                    the limit of reading: blocks larger than caches on all ranks (--limit-mib)",
+       "fraction                the time that these limits allow, for the flops and reading A, over ms;",
+       "                        above 1 where A is read from caches, which are faster than GB/s",
+       "MB sent                 by all ranks together, in a product or an iteration", about_wait,
+       "error                   of the result, relative: against another product, or of the recurrence"});
+}
+
+void explain_columns_of_kernels(Options& options) {
+  explain_columns(
+      options, {"kernel, rows, cols, type  on each rank",
+                "us                      a call on the slowest rank: the median of the repetitions",
+                "GB/s                    all ranks read and write in that time",
+                "limit                   GB/s of blocks larger than caches, measured by the same ranks",
+                "fraction                GB/s over limit; it exceeds 1 where the columns fit into caches"});
+}
+
+void explain_columns_of_operators(Options& options) {
+  explain_columns(
+      options,
+      {"operator, sizes, rhs    the operator, its dimensions, and right-hand sides",
+       "product                 forward, or adjoint",
+       "ms                      on the slowest rank: the median of the repetitions",
+       "GFLOP/s, limit          of all ranks; the limit is BLAS with square matrices (--limit-order)",
+       "GB/s, limit             what must be read and written; the limit is blocks larger than caches",
+       "fraction                the time that both limits allow, over ms; it exceeds 1 for data in caches",
+       about_wait});
+}
 
 ResultWriter::ResultWriter(Communicator& world, std::string json_path)
     : world_(world), path_(std::move(json_path)) {
@@ -232,6 +278,7 @@ void ResultWriter::add(const KernelResult& result) {
                                   {"dtype", name_of(what.type)},
                                   {"device", what.device},
                                   {"repetitions", result.samples.size()},
+                                  {"samples", seconds},
                                   {"seconds", typical},
                                   {"gbs", rate},
                                   {"limit_gbs", median(limit) / 1e9},
@@ -255,6 +302,7 @@ void ResultWriter::add(const OperatorResult& result) {
                                   {"nrhs", result.nrhs},
                                   {"adjoint", result.adjoint},
                                   {"repetitions", result.samples.size()},
+                                  {"samples", seconds_of(result.samples)},
                                   {"seconds", figures.seconds},
                                   {"gflops", figures.flops_per_second / 1e9},
                                   {"limit_gflops", figures.limit_flops / 1e9},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/benchmarks.hpp"
 #include "bench/comm/exchange.hpp"
 #include "bench/measure/cases.hpp"
 #include "bench/measure/measurement.hpp"
@@ -76,6 +77,14 @@ struct CommResult {
 /// The conditions that figures depend on besides the work: this rank's machine, its load and libraries, and
 /// the placement of all ranks (collective).
 nlohmann::ordered_json environment(Communicator& world);
+
+/// Says in the help of a subcommand what the columns of its table mean. A line begins with the titles of the
+/// columns that it is about, each as it is printed, separated by commas; two spaces end them.
+void explain_columns(Options& options, const std::vector<std::string>& lines);
+void explain_columns_of_products(Options& options);
+void explain_columns_of_kernels(Options& options);
+void explain_columns_of_operators(Options& options);
+void explain_columns_of_collectives(Options& options);
 
 /// On rank 0, prints a table row for each result as it comes, and writes all results to a JSON file. Counts
 /// wrong results, and ends with a verdict.

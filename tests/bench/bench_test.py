@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -170,7 +171,7 @@ def check_operators(suite):
     for result in results:
         wanted, counted = flops[result["operator"]], result["gflops"] * 1e9 * result["seconds"]
         suite.check(counted > 0 if wanted is None else abs(counted - result["nrhs"] * wanted) <= 1e-9 * counted, "operations", result)
-        suite.check(result["roofline_fraction"] > 0, "figures", result)
+        suite.check(result["roofline_fraction"] > 0 and result["samples"] == [result["seconds"]], "figures", result)
     run = suite.run("operators", "--operator", "fourier", "--samples", "7,8", "--lines", 5, "--limit-order", 8, "--limit-mib", 1, "--reps", 1,
                     "--json", "F.json", ranks=2)
     if suite.succeeded(run):
@@ -237,6 +238,28 @@ def check_compressed(suite):
     suite.check(run.status == 65 and "70 columns" in run.errors, "refusal of positions", run.errors)
 
 
+def check_columns(suite):
+    """The help of each subcommand explains every column of its tables, and no other."""
+    np.save(suite.folder / "A.npy", np.eye(3))
+    sizes = ["--rows", 4, "--cols", 3, "--reps", 1]
+    limits = ["--limit-order", 8, "--limit-mib", 1, "--reps", 1]
+    for name, *words in (["matmul", *sizes, *limits[:4]], ["solve", *sizes, *limits[:4]], ["kernels", *sizes, *limits[2:4]],
+                         ["operators", "--operator", "laplacian", *limits], ["compressed", "--matrix", "A.npy", "--rhs", 1, *limits],
+                         ["comm", "--bytes", 8, "--reps", 1], ["messages", "--bytes", 8, "--messages", "1,2", "--up-to", 1024, "--reps", 1]):
+        run = suite.run(name, *words, ranks=2, timeout=120)
+        if not suite.succeeded(run):
+            continue
+        text = suite.run(name, "--help").output.split("Columns:\n")[1].split("\n\n")[0]
+        suite.check(max(map(len, text.splitlines())) <= 100, "wide lines in the help of", name, text)
+        explained = [column for line in text.splitlines() if (names := line[2:].split("  ")[0]) for column in names.split(", ")]
+        titles = [line for line in run.output.splitlines() if re.match("(work|kernel|operator|operation|grid|way) ", line)]
+        rest = titles
+        for column in sorted(set(explained), key=len, reverse=True):
+            suite.check(any(column in line for line in rest), name, "explains", column, "which is no column of", titles)
+            rest = [line.replace(column, "") for line in rest]
+        suite.check(titles and not "".join(rest).strip(), name, "does not explain", rest, "of", titles)
+
+
 def check_refusals(suite):
     for wrong, word in [("0..8", "never ends"), ("4,x", "x"), ("8..", "whole number"), ("", "whole number")]:
         run = suite.run("matmul", "--rows", wrong, "--cols", "3")
@@ -261,6 +284,7 @@ def test(suite, _):
     check_picture(suite)
     check_compressed(suite)
     check_environment(suite)
+    check_columns(suite)
     check_refusals(suite)
 
 
