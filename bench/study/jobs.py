@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes job scripts that run a study: for Slurm and PBS one array for each number of ranks, or one plain script.
+"""Writes job scripts that run a study: for Slurm, PBS and LSF one array for each number of ranks, for Flux a job for each run, or one
+plain script. Jobs have their nodes to themselves, with all their memory, unless [machine] or its directives say otherwise.
 
 Shortly before a run's time ends, the job signals the run. `gridlops solve` then saves its state and ends with status
 75, and the job queues the run again if that state is newer than the job. read_study() checks the words of the study; the scripts quote paths."""
 import math
 import shlex
 
-SCHEDULERS = ("slurm", "pbs", "plain")
+SCHEDULERS = ("slurm", "pbs", "lsf", "flux", "plain")
 NOTICE = 120  # a run gets its signal this many seconds before its time ends
 
 # The batch system signals the job's shell, the shell signals the launcher, and the launcher (srun or mpirun) the ranks.
@@ -59,40 +60,91 @@ start() {
 """
 
 
+def job_name(study, ranks, most=128):
+    """The name of the jobs on this many ranks. The study's name is cut, so that jobs on other ranks have other names."""
+    rest = f"-np{ranks}"
+    return study.name[:most - len(rest)] + rest
+
+
+def nodes_of(machine, ranks):
+    """How many nodes, and ranks on each; one node if nothing is known."""
+    on_node = min(ranks, machine.ranks_per_node or ranks)
+    return math.ceil(ranks / on_node), on_node
+
+
+def lines_of(prefix, defaults, own):
+    """Directives, of which the user's replace defaults: those that begin with the same option."""
+    def option(directive):
+        return directive.replace("=", " ").split()[0]
+    taken = {option(directive) for directive in own}
+    return "".join(f"#{prefix} {directive}\n" for directive in [*(each for each in defaults if option(each) not in taken), *own])
+
+
 def slurm_directives(study, ranks, count):
     machine = study.machine
-    directives = [f"--job-name={study.name}-np{ranks}", f"--ntasks={ranks}", f"--time={machine.time}", f"--signal=B:USR1@{NOTICE}",
-                  "--requeue", "--open-mode=append", f"--array=0-{count - 1}", f"--output=logs/job-np{ranks}-%a.txt"]
+    directives = [f"--job-name={job_name(study, ranks)}", f"--ntasks={ranks}", f"--cpus-per-task={machine.threads}", f"--time={machine.time}",
+                  f"--signal=B:USR1@{NOTICE}", "--requeue", "--open-mode=append", f"--array=0-{count - 1}", f"--output=logs/job-np{ranks}-%a.txt"]
+    if machine.exclusive:
+        directives += ["--exclusive", "--mem=0"]  # 0: all memory of the node
     if machine.ranks_per_node:
-        directives += [f"--nodes={math.ceil(ranks / machine.ranks_per_node)}", f"--ntasks-per-node={min(ranks, machine.ranks_per_node)}"]
+        nodes, on_node = nodes_of(machine, ranks)
+        directives += [f"--nodes={nodes}", f"--ntasks-per-node={on_node}"]
     if machine.gpus_per_node:
         # A rank sees all GPUs of its node and takes the one of its number, so that GPUs reach each other's memory.
         directives += [f"--gpus-per-node={min(ranks, machine.gpus_per_node)}"]
     directives += [f"--partition={machine.partition}"] if machine.partition else []
     directives += [f"--account={machine.account}"] if machine.account else []
-    directives += machine.directives["slurm"]
-    return "".join(f"#SBATCH {directive}\n" for directive in directives)
+    return lines_of("SBATCH", directives, machine.directives["slurm"])
 
 
 def pbs_directives(study, ranks):
     machine = study.machine
-    on_node = min(ranks, machine.ranks_per_node or ranks)
-    select = f"select={math.ceil(ranks / on_node)}:ncpus={on_node}:mpiprocs={on_node}"
+    nodes, on_node = nodes_of(machine, ranks)
+    select = f"select={nodes}:ncpus={on_node * machine.threads}:mpiprocs={on_node}"
     if machine.gpus_per_node:
         select += f":ngpus={min(on_node, machine.gpus_per_node)}"
-    directives = [f"-N {study.name}-np{ranks}"[:17], f"-l {select}", f"-l walltime={machine.time}", "-j oe", "-r y"]
+    directives = [f"-N {job_name(study, ranks, 15)}", f"-l {select}", f"-l walltime={machine.time}", "-j oe", "-r y"]
+    places = [directive for directive in machine.directives["pbs"] if "place=" in directive]
+    directives += ["-l place=scatter:excl"] if machine.exclusive and not places else []
     directives += [f"-q {machine.partition}"] if machine.partition else []
     directives += [f"-A {machine.account}"] if machine.account else []
-    directives += machine.directives["pbs"]
-    return "".join(f"#PBS {directive}\n" for directive in directives)
+    # -l may stand in several lines, each for other resources.
+    return lines_of("PBS", directives, []) + lines_of("PBS", [], machine.directives["pbs"])
+
+
+def lsf_directives(study, ranks, count):
+    machine = study.machine
+    nodes, on_node = nodes_of(machine, ranks)
+    minutes = math.ceil(machine.seconds / 60)
+    directives = [f'-J "{job_name(study, ranks)}[1-{count}]"', f"-n {ranks}", f'-R "span[ptile={on_node}] affinity[core({machine.threads})]"',
+                  f"-W {minutes}", f"-o logs/job-np{ranks}-%I.txt"]
+    directives += ["-x"] if machine.exclusive else []
+    directives += [f'-gpu "num={min(on_node, machine.gpus_per_node)}"'] if machine.gpus_per_node else []
+    directives += [f"-q {machine.partition}"] if machine.partition else []
+    directives += [f"-P {machine.account}"] if machine.account else []
+    return lines_of("BSUB", directives, machine.directives["lsf"])
+
+
+def flux_directives(study, ranks):
+    machine = study.machine
+    nodes, on_node = nodes_of(machine, ranks)
+    directives = [f"--job-name={job_name(study, ranks)}", f"--nslots={ranks}", f"--cores-per-slot={machine.threads}",
+                  f"--time-limit={machine.seconds}s", f"--output=logs/job-np{ranks}-{{{{id}}}}.txt"]
+    directives += [f"--nodes={nodes}", "--exclusive"] if machine.exclusive else []
+    directives += [f"--gpus-per-slot={math.ceil(machine.gpus_per_node / on_node)}"] if machine.gpus_per_node else []
+    directives += [f"--queue={machine.partition}"] if machine.partition else []
+    directives += [f"--bank={machine.account}"] if machine.account else []
+    return lines_of(" flux:", directives, machine.directives["flux"])
 
 
 def launch_words(study, ranks, scheduler):
-    """The launcher's command, which stands before a program. Slurm's launcher knows its own job."""
+    """The launcher's command, which stands before a program. Launchers of Slurm and Flux know their own job. srun binds ranks to
+    cores, unless the study says otherwise; since version 22.05 it no longer takes --cpus-per-task from the job."""
     machine = study.machine
-    words = machine.launcher or (["srun"] if scheduler == "slurm" else ["mpirun"])
-    if machine.gpus_per_node and words[0] == "srun":
-        words = [*words, "--gpu-bind=none"]
+    words = machine.launcher or {"slurm": ["srun"], "flux": ["flux", "run"]}.get(scheduler, ["mpirun"])
+    options = {"srun": ["--cpu-bind=cores", f"--cpus-per-task={machine.threads}", *(["--gpu-bind=none"] if machine.gpus_per_node else [])],
+               "flux": [f"--cores-per-task={machine.threads}"]}.get(words[0], [])
+    words = [*words, *(option for option in options if not any(word.startswith(option.partition("=")[0]) for word in words))]
     return [*words, "-n", str(ranks)]
 
 
@@ -102,7 +154,7 @@ def set_up(study, folder, scheduler):
     lines = ["set -euo pipefail", f"cd {shlex.quote(str(folder))}"]
     if machine.modules:
         lines += [f"module load {shlex.join(machine.modules)}"]
-    variables = {"GRIDLOPS_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **machine.environment}
+    variables = {**machine.variables, **machine.environment}
     lines += [f"export {name}={shlex.quote(str(value))}" for name, value in variables.items()]
     limit = SLURM_LIMIT if scheduler == "slurm" else TIMEOUT_LIMIT.format(kill=NOTICE - 10, seconds=machine.seconds - NOTICE)
     return "\n".join(lines) + "\n\n" + limit + RUN
@@ -136,6 +188,23 @@ def pbs_script(study, ranks, runs, folder, programs):
               f'if [ -n "$again" ]; then qsub -v "TASK=$task" {script}; else exit "$status"; fi\n')
 
 
+def lsf_script(study, ranks, runs, folder, programs):
+    script = shlex.quote(str(folder / "jobs" / f"np{ranks}.lsf"))
+    return ("#!/usr/bin/env bash\n" + lsf_directives(study, ranks, len(runs))
+            + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}") + set_up(study, folder, "lsf") + cases(study, runs, programs, "lsf")
+            + '\n# A job of an array, whose numbers begin with 1, or one run by itself.\ntask=${TASK:-$((${LSB_JOBINDEX:-1} - 1))}\n'
+              'status=0\nstart "$task" || status=$?\n'
+              f'if [ -n "$again" ]; then TASK=$task bsub -J {job_name(study, ranks)} <{script}; else exit "$status"; fi\n')
+
+
+def flux_script(study, ranks, runs, folder, programs):
+    script = shlex.quote(str(folder / "jobs" / f"np{ranks}.flux"))
+    return ("#!/usr/bin/env bash\n" + flux_directives(study, ranks)
+            + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}") + set_up(study, folder, "flux")
+            + cases(study, runs, programs, "flux") + '\nstatus=0\nstart "$TASK" || status=$?\n'
+              f'if [ -n "$again" ]; then flux --parent batch --env=TASK="$TASK" {script}; else exit "$status"; fi\n')
+
+
 def plain_script(study, runs, folder, programs):
     return ("#!/usr/bin/env bash\n" + title(study, "All runs") + set_up(study, folder, "plain") + cases(study, runs, programs, "plain")
             + "\nlast=0\n"
@@ -166,6 +235,12 @@ def write_jobs(study, folder, programs, scheduler):
             scripts[f"np{ranks}.pbs"] = pbs_script(study, ranks, runs, folder, programs)
             # An array of PBS has at least two jobs.
             lines.append(f"qsub -J 0-{len(runs) - 1} jobs/np{ranks}.pbs" if len(runs) > 1 else f"qsub -v TASK=0 jobs/np{ranks}.pbs")
+        elif scheduler == "lsf":
+            scripts[f"np{ranks}.lsf"] = lsf_script(study, ranks, runs, folder, programs)
+            lines.append(f"bsub <jobs/np{ranks}.lsf")
+        elif scheduler == "flux":
+            scripts[f"np{ranks}.flux"] = flux_script(study, ranks, runs, folder, programs)
+            lines.append(f"for task in $(seq 0 {len(runs) - 1}); do flux batch --env=TASK=\"$task\" jobs/np{ranks}.flux; done")
     if scheduler == "plain" and missing:
         scripts["all.sh"] = plain_script(study, missing, folder, programs)
     elif missing:

@@ -55,10 +55,10 @@ def start(study, run, folder, programs):
     if Path(folder, "checkpoints", run.name, "manifest.json").exists():
         words += ["--restart", f"checkpoints/{run.name}"]
     machine = study.machine
-    launch = [*machine.launcher, "-n", str(run.ranks)] if machine.launcher else launcher(run.ranks)
+    launch = [*machine.launcher, "-n", str(run.ranks)] if machine.launcher else launcher(run.ranks, bound=machine.threads == 1)
     log = Path(folder, "logs", f"{run.name}.txt")
     with log.open("w", encoding="utf-8") as output, subprocess.Popen(
-            [*launch, *words], cwd=folder, env={**environment(), **machine.environment}, stdout=output, stderr=subprocess.STDOUT) as process:
+            [*launch, *words], cwd=folder, env={**environment(), **machine.variables, **machine.environment}, stdout=output, stderr=subprocess.STDOUT) as process:
         try:
             return process.wait()
         except BaseException:  # interrupted: mpirun ends its ranks if terminated, but not if killed

@@ -68,6 +68,13 @@ class Machine:
     modules: list
     environment: dict
     directives: dict  # further ones, for each batch system
+    threads: int = 1  # of a rank
+    exclusive: bool = True  # jobs share no node with others
+
+    @property
+    def variables(self):
+        """The variables that set the threads of a rank."""
+        return {"GRIDLOPS_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
 
     @property
     def seconds(self):
@@ -211,7 +218,8 @@ def read_machine(table):
     machine = Machine(table.words("launcher", None, LAUNCHER_WORD), table.whole("ranks_per_node", None),
                       table.whole("gpus_per_node", 0, 0), time, table.word("partition", None, NAME), table.word("account", None, NAME),
                       table.words("modules", []), table.pairs("environment", VARIABLE),
-                      {scheduler: table.words(f"{scheduler}_directives", [], DIRECTIVE) for scheduler in ("slurm", "pbs")})
+                      {scheduler: table.words(f"{scheduler}_directives", [], DIRECTIVE) for scheduler in ("slurm", "pbs", "lsf", "flux")},
+                      table.whole("threads", 1), table.take("exclusive", bool, True))
     if machine.seconds <= 120:
         raise table.error("time", f"{time} is over when runs are told, 120 seconds before its end, to save their state")
     table.finish()
