@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gathers the results of a study in one JSON file, and arranges figures in series over the ranks."""
 import json
+import math
 import statistics
 from dataclasses import dataclass
 
@@ -28,6 +29,53 @@ def gather(study, folder):
     return document
 
 
+@dataclass(frozen=True)
+class Place:
+    """What the machine left to a run."""
+    cores: float  # for its ranks; infinity if they set no bound
+    ranks: int
+    is_busy: bool  # others took a core from a rank, or more than a quarter of the machine
+
+    @property
+    def bound(self):
+        """The most work per second, relative to a core for each rank."""
+        return min(1.0, self.cores / self.ranks)
+
+
+def place_of(run):
+    """The place of a run of gridlops-bench, or of a program, whose reports do not have the load."""
+    document, ranks = run["document"], run["ranks"]
+    facts, machine = document.get("environment", {}), document.get("machine", {})
+    threads = facts.get("threads") or machine.get("threads") or 1
+    on_gpus = any(result.get("device") == "gpu" for result in [document, *document.get("results", [])])
+    if "placement" in facts:
+        cores = sum(map(len, cores_by_host(facts).values()))
+    else:
+        cores = facts.get("cores") or machine.get("cores", math.inf) * len(machine.get("hosts", [1]))
+    return Place(math.inf if on_gpus else cores / threads, ranks, has_others(facts, ranks, threads))
+
+
+def has_others(facts, ranks, threads):
+    """Whether others had more of the first host than they can have without slowing a run down. The runs of a study come in
+    the order of their ranks, so no earlier one has left more load than this one makes."""
+    first = {place["host"] for place in facts.get("placement", []) if 0 in place["ranks"]}
+    here = sum(len(place["ranks"]) for place in facts.get("placement", []) if place["host"] in first) or ranks
+    others = max(facts.get("load_average", 0), facts.get("load_average_at_end", 0)) - threads * here
+    cores = facts.get("cores", math.inf)
+    return others > max(0.7, min(cores / 4, cores - threads * here))
+
+
+def cores_by_host(facts):
+    """The numbers of the cores on which ranks may run, for each host."""
+    found = {}
+    for place in facts["placement"]:
+        numbers = found.setdefault(place["host"], set())
+        for part in place["cores"].split(",") if place["cores"] != "unknown" else [f"0-{facts['cores'] - 1}"]:
+            first, _, last = part.partition("-")
+            numbers |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Figure:
     """One measured product, iteration or solve."""
@@ -41,6 +89,8 @@ class Figure:
     samples: tuple  # seconds, of each repetition
     share: float  # the work of each rank, which weak scaling keeps
     bytes_sent: float | None  # by a rank on average
+    waiting: float | None  # the share of the time in communication and for slower ranks, mean of the ranks
+    place: "Place"
     result: dict | None = None  # from gridlops-bench, with the limits
 
     @property
@@ -66,7 +116,7 @@ def figures_of_bench(run):
         sent = result["bytes_sent"]
         yield Figure(run["section"], f"{what}: {size}", ", ".join(way), f"{result['algorithm']}, {result['storage']}, {result['transport']}",
                      result["form"], run["ranks"], tuple(result["grid"]), tuple(result["samples"]), flops / run["ranks"],
-                     None if sent is None else sent / run["ranks"], result)
+                     None if sent is None else sent / run["ranks"], result.get("waiting"), place_of(run), result)
 
 
 def figures_of_programs(study, runs):
@@ -83,7 +133,13 @@ def figures_of_programs(study, runs):
         ran = dict.fromkeys(f"{turn['document'].get('algorithm', command)}, {turn['document']['transport']}" for turn in turns)
         yield Figure(section, f"gridlops {command}", f"{command if algorithm is None else algorithm}, {transport}", "; ".join(ran), form, ranks,
                      grid, tuple(turn["document"]["seconds"]["compute"] for turn in turns),
-                     1.0 if study.scaling == "weak" else 1.0 / ranks, statistics.mean(report["bytes_sent"]))
+                     1.0 if study.scaling == "weak" else 1.0 / ranks, statistics.mean(report["bytes_sent"]), waiting_of(report),
+                     place_of(turns[0]))
+
+
+def waiting_of(report):
+    waited = report.get("seconds_waiting")
+    return statistics.mean(waited) / report["seconds"]["compute"] if waited else None
 
 
 def asked_of(run, option):

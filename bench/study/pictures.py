@@ -75,6 +75,7 @@ def title_of(work, scaling):
 def ticks(axis, ranks):
     axis.set_xscale("log", base=2)
     axis.set_xticks(ranks, [str(count) for count in ranks])
+    axis.set_xlim(ranks[0] / 1.3, ranks[-1] * 1.3)
     axis.minorticks_off()
     axis.grid(alpha=0.3)
 
@@ -89,9 +90,15 @@ def decades(axis):
     axis.grid(axis="y", which="both", alpha=0.3)
 
 
-def curves(study, drawn, styles, ylabel, finish_axis):
+def shifted(ranks, k, count):
+    """The place of the k-th of so many curves, which stand a little apart so that equal ones are seen."""
+    return ranks * 2 ** (min(0.05, 0.3 / count) * (k - (count - 1) / 2))
+
+
+def curves(study, drawn, styles, ylabel, finish_axis, counted=False):
     """A panel for each work, a curve for each form. `drawn` has for each series its name in the legend and its points:
-    the ranks, a value, and the least and the most of the repetitions."""
+    a figure, and a value with the least and the most of the repetitions. Points of a busy machine are open, unless values
+    are counted."""
     if not drawn:
         return None
     groups = {}
@@ -99,39 +106,92 @@ def curves(study, drawn, styles, ylabel, finish_axis):
         groups.setdefault(one.work, []).append((one, name, points))
     figure, axes = panels(len(groups))
     for axis, (work, members) in zip(axes, groups.items()):
-        for one, name, points in members:
-            for ranks, *values in points:
-                axis.errorbar([ranks], values[:1], yerr=reach(*values), color=styles[one.label]["color"], capsize=3, linewidth=1)
-            axis.plot([ranks for ranks, *_ in points], [values[0] for _, *values in points], label=name, **styles[one.label])
+        for k, (one, name, points) in enumerate(members):
+            look = styles[one.label]
+            for point, *values in points:
+                at = shifted(point.ranks, k, len(members))
+                axis.errorbar([at], values[:1], yerr=reach(*values), color=look["color"], capsize=3, linewidth=1)
+            axis.plot([shifted(point.ranks, k, len(members)) for point, *_ in points], [values[0] for _, *values in points], label=name, **look)
+            for point, *values in points:
+                if point.place.is_busy and not counted:
+                    axis.plot([shifted(point.ranks, k, len(members))], values[:1], color=look["color"], marker=look["marker"], markerfacecolor="white")
         ticks(axis, study.ranks)
-        finish_axis(axis)
+        finish_axis(axis, members)
         axis.set_title(title_of(work, study.scaling), fontsize="medium")
         axis.set(xlabel="ranks", ylabel=ylabel)
     return finish(figure, axes)
 
 
+def bound_from(base, ranks, cores):
+    """What cores allow on more ranks, relative to what they allow on the fewest."""
+    return min(1.0, cores / ranks) / min(1.0, cores / base)
+
+
+def counts(study, cores):
+    """The numbers of ranks at which a bound by cores is drawn: where it falls, it is a curve."""
+    least, most = study.ranks[0], study.ranks[-1]
+    middle = [least * (most / least) ** (k / 40) for k in range(41)]
+    return sorted({*middle, *([cores] if least < cores < most else [])})
+
+
+def cores_of(members):
+    """The cores that all ranks share, where there are fewer cores than ranks; otherwise infinity."""
+    return min((point.place.cores for _, _, points in members for point, *_ in points if point.place.bound < 1), default=math.inf)
+
+
+def shade(axis, study, cores):
+    """Marks where ranks share cores."""
+    if cores < study.ranks[-1]:
+        axis.axvspan(max(cores, axis.get_xlim()[0]), axis.get_xlim()[1], color="0.92", zorder=0, label=f"more ranks than the {cores:g} cores")
+
+
 def efficiency(study, series, styles):
     """Draws the series that have more points than their base."""
-    def ideal(axis):
-        axis.axhline(1, color="black", linewidth=0.8)
+    def ideal(axis, members):
+        cores = cores_of(members)
+        base = min(one.base.ranks for one, *_ in members)
+        across = [ranks for ranks in counts(study, cores) if ranks >= base]
+        axis.plot(across, [bound_from(base, ranks, cores) for ranks in across], color="black", linewidth=1, label="the most that is possible")
         axis.set_ylim(bottom=0)
+        shade(axis, study, cores)
 
-    drawn = [(one, one.label + measured.against(study, one), [(point.ranks, *share) for point, share in zip(one.points, one.efficiencies())])
+    drawn = [(one, one.label + measured.against(study, one), [(point, *share) for point, share in zip(one.points, one.efficiencies())])
              for one in series if one.points[-1] is not one.base]
     return curves(study, drawn, styles, f"efficiency of {study.scaling} scaling (1 = ideal)", ideal)
 
 
 def times(study, series, styles):
-    drawn = [(one, one.label, [(point.ranks, *(1e3 * seconds for seconds in (point.seconds, min(point.samples), max(point.samples))))
+    def ideal(axis, members):
+        cores = cores_of(members)
+        fewest = min(point.ranks for _, _, points in members for point, *_ in points)
+        first = min(value for _, _, points in members for point, value, *_ in points if point.ranks == fewest)
+        across = [ranks for ranks in counts(study, cores) if ranks >= fewest]
+        grows = study.scaling == "weak"
+        axis.plot(across, [first * (1 if grows else fewest / ranks) / bound_from(fewest, ranks, cores) for ranks in across], color="black",
+                  linewidth=1, label="ideal")
+        decades(axis)
+        shade(axis, study, cores)
+
+    drawn = [(one, one.label, [(point, *(1e3 * seconds for seconds in (point.seconds, min(point.samples), max(point.samples))))
                                for point in one.points]) for one in series]
-    return curves(study, drawn, styles, "time (ms)", decades)
+    return curves(study, drawn, styles, "time (ms)", ideal)
+
+
+def waiting(study, series, styles):
+    def percents(axis, members):
+        axis.set_ylim(0, max(5, axis.get_ylim()[1]))
+        shade(axis, study, cores_of(members))
+
+    drawn = [(one, one.label, [(point, *3 * [100 * point.waiting]) for point in one.points if point.waiting is not None])
+             for one in series if any(point.waiting for point in one.points)]
+    return curves(study, drawn, styles, "share of the time that ranks wait (%)", percents)
 
 
 def traffic(study, series, styles):
     """Counts are the same in all repetitions."""
-    drawn = [(one, one.label, [(point.ranks, *3 * [point.bytes_sent / 1e6]) for point in one.points if point.bytes_sent])
+    drawn = [(one, one.label, [(point, *3 * [point.bytes_sent / 1e6]) for point in one.points if point.bytes_sent])
              for one in series if any(point.bytes_sent for point in one.points)]
-    return curves(study, drawn, styles, "sent by a rank, mean (MB)", decades)
+    return curves(study, drawn, styles, "sent by a rank, mean (MB)", lambda axis, _: decades(axis), counted=True)
 
 
 def forms(series, styles):
@@ -152,7 +212,8 @@ def forms(series, styles):
         for place, point in zip(places, points):
             one = members[point]
             milliseconds = [1e3 * seconds for seconds in (point.seconds, min(point.samples), max(point.samples))]
-            axis.bar([place], milliseconds[:1], 0.9, yerr=reach(*milliseconds), capsize=3, color=styles[one.label]["color"], label=one.label)
+            axis.bar([place], milliseconds[:1], 0.9, yerr=reach(*milliseconds), capsize=3, color=styles[one.label]["color"], label=one.label,
+                     edgecolor="white", hatch="///" if point.place.is_busy else None)
         axis.set_xticks(places, [f"{point.form}\n{point.grid[0]}x{point.grid[1]}" for point in points], fontsize="small")
         axis.grid(axis="y", alpha=0.3)
         axis.set_axisbelow(True)
@@ -162,7 +223,7 @@ def forms(series, styles):
 
 
 def collectives(results):
-    results = [result for result in results if result.get("seconds") and result["bytes"] > 0]
+    results = [result for result in results if result.get("seconds") and result["bytes"] > 0 and result["ranks"] > 1]
     if not results:
         return None
 

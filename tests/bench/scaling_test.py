@@ -65,14 +65,18 @@ if "--json" in words:
                 **{name: ran(name, word) for name, word in asked.items()}, "algorithm": ran("algorithm", algorithm),
                 "asked": {**asked, "algorithm": algorithm},
                 "seconds": seconds, "samples": [seconds, 2 * seconds, seconds / 2], "gflops": 1.0, "limit_gflops": 2.0,
-                "limit_read_gbs": 9.0, "bytes_sent": 2000 * (ranks - 1)} for algorithm in asked["algorithm"].split(",")]
-    text, path = {"environment": {"cpu": "a <cpu>", "load_average": 0.5}, "results": results}, option("--json")
+                "limit_read_gbs": 9.0, "waiting": 0.25, "bytes_sent": 2000 * (ranks - 1)} for algorithm in asked["algorithm"].split(",")]
+    text, path = {"schema": "gridlops.bench/1", "environment": {**json.loads(os.environ.get("STUB_FACTS", "{}")), "cpu": "a <cpu>", "ranks": ranks},
+            "results": results}, option("--json")
 else:
-    text = {"transport": ran("transport", asked["transport"]), "seconds": {"compute": seconds}, "bytes_sent": [0] * ranks}
+    text = {"transport": ran("transport", asked["transport"]), "seconds": {"compute": seconds}, "bytes_sent": [0] * ranks,
+            "seconds_waiting": [seconds / 2] * ranks}
     path = option("--report")
 with open(path, "w") as out:
     json.dump(text, out)
 """
+# What batch systems set in a job.
+OF_JOBS = {"slurm": {"SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}, "lsf": {"LSB_JOBINDEX": "1"}, "flux": {"TASK": "0"}}
 LAUNCH = """#!/bin/sh
 # launch-stub -n RANKS PROGRAM…
 export STUB_RANKS="$2"
@@ -95,7 +99,7 @@ class Stubs:
         for stub in ("programs/gridlops", "programs/gridlops-bench"):
             write_program(self.folder / stub, PROGRAM)
         write_program(self.folder / "bin/launch-stub", LAUNCH)
-        for stub in ("scontrol", "qsub"):
+        for stub in ("scontrol", "qsub", "bsub", "flux"):
             write_program(self.folder / "bin" / stub, f'#!/bin/sh\necho {stub} "$@" >>"$CALLS"\n')
         self.calls_file = self.folder / "calls"
         self.environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.calls_file)}
@@ -169,7 +173,7 @@ def check_injections(suite):
               *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = {{}}', 11) for field in ("partition", "account", "time")],
               *[('["mpi"]', f'["mpi"]\n[machine]\n{field} = [{{}}]', 11) for field in ("modules", "launcher")],
               ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ A = {} }}', 11), ('["mpi"]', '["mpi"]\n[machine]\nenvironment = {{ {} = "1" }}', 11)]
-    for field in ("slurm_directives", "pbs_directives"):
+    for field in ("slurm_directives", "pbs_directives", "lsf_directives", "flux_directives"):
         places += [('["mpi"]', f'["mpi"]\n[machine]\n{field} = [{{}}]', 11)]
     attacks = ["a; touch owned", "a;b", "$HOME", "$(touch owned)", "`touch owned`", "a\n#SBATCH --wrap=owned", "a b", "--qos=a\n#SBATCH --wrap=owned", "--qos=$(touch owned)", "a'b", "a|b", "a&", "a>owned", "*", "", "--x y"]
     for old, new, line in places:
@@ -233,16 +237,21 @@ def check_scripts(suite):
     if not shutil.which("shellcheck"):
         print("not tested: shellcheck, which is not here")
     stubs = Stubs(suite, "scripts")
-    machine = MACHINE + 'partition = "short"\naccount = "geo"\nmodules = ["openmpi/4.1"]\nranks_per_node = 1\ngpus_per_node = 4\n'
+    machine = MACHINE + 'partition = "short"\naccount = "geo"\nmodules = ["openmpi/4.1"]\nranks_per_node = 1\ngpus_per_node = 4\nthreads = 3\n'
     machine += 'slurm_directives = ["--qos=high", "--constraint=a|b"]\npbs_directives = ["-l place=scatter"]\n'
     stubs.study(STUDY + machine, "a 'strange' folder; touch owned")
     wanted = {"slurm": ["--array=0-0", "--time=00:02:05", "--signal=B:USR1@120", "--requeue", "--partition=short", "--account=geo", "--nodes=2",
-                        "--ntasks-per-node=1", "--gpus-per-node=1", "#SBATCH --qos=high\n#SBATCH --constraint=a|b\n"],
-              "pbs": ["-q short", "-A geo", "#PBS -l place=scatter\n", "select=2:ncpus=1:mpiprocs=1:ngpus=1", "walltime=00:02:05"], "plain": []}
+                        "--ntasks-per-node=1", "--gpus-per-node=1", "#SBATCH --qos=high\n#SBATCH --constraint=a|b\n", "--exclusive\n", "--mem=0\n",
+                        "--cpus-per-task=3\n"],
+              "pbs": ["-q short", "-A geo", "#PBS -l place=scatter\n", "select=2:ncpus=3:mpiprocs=1:ngpus=1", "walltime=00:02:05"],
+              "lsf": ['-J "s-np2[1-1]"', "-n 2\n", 'span[ptile=1] affinity[core(3)]', "-W 3\n", "-x\n", "-q short", "-P geo", '-gpu "num=1"'],
+              "flux": ["--nslots=2", "--cores-per-slot=3", "--nodes=2", "--exclusive", "--time-limit=125s", "--queue=short", "--bank=geo"], "plain": []}
     for scheduler, words in wanted.items():
         text = "".join(script.read_text(encoding="utf-8") for script in scripts_of(suite, stubs, scheduler))
-        for word in [*words, "module load openmpi/4.1"]:
+        for word in [*words, "module load openmpi/4.1", "export OPENBLAS_NUM_THREADS=3"]:
             suite.check(word in text, word, "is not in", text)
+        suite.check("place=scatter:excl" not in text, "two places in", text)
+    check_defaults(suite, stubs)
 
     stubs.study(STUDY + MACHINE.replace("00:02:05", "01:00:00"), "a 'strange' folder; touch owned")
     scripts_of(suite, stubs, "plain")
@@ -253,10 +262,11 @@ def check_scripts(suite):
     suite.check(stubs.scaling("jobs").returncode == 0 and not list(stubs.out.glob("jobs/*")), "no scripts for nothing")
 
     stubs.study(STUDY.replace("[1, 2]", "[2]").split("[[products]]")[0] + '[[programs]]\ncommand = "solve"\noptions = { iterations = 7 }\n' + MACHINE)
-    for scheduler, script, again in [("slurm", "np2.slurm", "scontrol requeue 42"), ("pbs", "np2.pbs", "qsub -v TASK=0 ")]:
+    for scheduler, script, again in [("slurm", "np2.slurm", "scontrol requeue 42"), ("pbs", "np2.pbs", "qsub -v TASK=0 "), ("lsf", "np2.lsf", "bsub -J s-np2"),
+                                     ("flux", "np2.flux", "flux --parent batch --env=TASK=0 ")]:
         shutil.rmtree(stubs.out, ignore_errors=True)
         scripts_of(suite, stubs, scheduler)
-        environment = {**stubs.environment, "SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}
+        environment = {**stubs.environment, **OF_JOBS.get(scheduler, {})}
         with subprocess.Popen([stubs.out / "jobs" / script], env=environment, stdout=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 60
             while not (stubs.out / "waiting").exists() and time.monotonic() < deadline:
@@ -274,13 +284,30 @@ def check_scripts(suite):
     check_without_progress(suite, stubs)
 
 
+def check_defaults(suite, stubs):
+    """Jobs have nodes to themselves and ranks are bound, unless the study says otherwise; names of PBS have 15 characters, and differ."""
+    launched = MACHINE.replace('launcher = ["launch-stub"]\n', "")
+    for own, bound, shared in [("", "srun --cpu-bind=cores --cpus-per-task=1 -n 2", False),
+                               ('launcher = ["srun", "--cpu-bind=none"]\nexclusive = false\n', "srun --cpu-bind=none --cpus-per-task=1 -n 2", True)]:
+        stubs.study(STUDY.replace('"s"', '"a-long-name-of-a-study"') + launched + own)
+        text = "".join(script.read_text(encoding="utf-8") for script in scripts_of(suite, stubs, "slurm"))
+        suite.check(bound in text and ("--exclusive" in text) != shared and ("--mem=0" in text) != shared, "defaults of Slurm", text)
+        texts = [script.read_text(encoding="utf-8") for script in scripts_of(suite, stubs, "pbs")]
+        names = re.findall(r"#PBS -N (.*)", "".join(texts))
+        suite.check(len(set(names)) == 2 and max(map(len, names)) <= 15, "names of PBS", names)
+        suite.check(("#PBS -l place=scatter:excl\n" in "".join(texts)) != shared, "places of PBS", texts)
+    stubs.study(STUDY + launched + 'slurm_directives = ["--mem=4G"]\n')
+    text = "".join(script.read_text(encoding="utf-8") for script in scripts_of(suite, stubs, "slurm"))
+    suite.check(text.count("--mem=4G") == 2 and "--mem=0" not in text, "a directive replaces a default", text)
+
+
 def check_without_progress(suite, stubs):
     """A job that ends with 75 is queued again only if it has saved a state, not if an earlier one has."""
     stubs.study(STUDY.replace("[1, 2]", "[2]").split("[[products]]")[0] + '[[programs]]\ncommand = "solve"\noptions = { iterations = 8 }\n' + MACHINE)
-    for scheduler, script in [("slurm", "np2.slurm"), ("pbs", "np2.pbs"), ("plain", "all.sh")]:
+    for scheduler, script in [("slurm", "np2.slurm"), ("pbs", "np2.pbs"), ("lsf", "np2.lsf"), ("flux", "np2.flux"), ("plain", "all.sh")]:
         shutil.rmtree(stubs.out, ignore_errors=True)
         scripts_of(suite, stubs, scheduler)
-        environment = {**stubs.environment, "SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}
+        environment = {**stubs.environment, **OF_JOBS.get(scheduler, {})}
         for has_state in (False, True):
             if has_state:
                 state = stubs.out / "checkpoints" / next(stubs.out.glob("logs/*.txt")).stem
@@ -294,8 +321,18 @@ def check_without_progress(suite, stubs):
 
 
 def rows_of(page, title):
+    """The rows of a table as {title of the column: cell}. "work" is what stands above a row, and "class" its class."""
     table = page.split(f"<h2>{title}</h2>")[1].split("</table>")[0]
-    return [re.findall(r"<t[dh]>(.*?)</t[dh]>", row) for row in table.split("<tr>")[1:]]
+    rows, head, work = [], None, None
+    for kind, text in re.findall(r'<tr(?: class="(\w*)")?>(.*)</tr>', table):
+        cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", text)
+        if kind == "work":
+            work = cells[0]
+        elif head is None:
+            head = cells
+        else:
+            rows.append({"work": work, **dict(zip(head, cells)), "class": kind})
+    return rows
 
 
 def check_figures(suite):
@@ -310,7 +347,7 @@ def check_figures(suite):
         suite.check(any(f"--rows {rows} --cols 31" in call and "1x2" in call for call in calls), "sizes on two ranks", calls)
         suite.check(any(f"--sources {10 * int(rows) // 40}" in call for call in calls), "options on two ranks", calls)
         page = (stubs.out / "report.html").read_text(encoding="utf-8")
-        found = [(row[3], row[6], row[9], row[10]) for row in rows_of(page, "Figures")[1:]]
+        found = [(row["ranks"], row["ms"], row["efficiency"], row["MB sent by a rank"]) for row in rows_of(page, "Figures")]
         one, two = ("1", "8.000", "1.00", "0.000"), ("2", "5.000", efficiency)
         suite.check(found == [one, (*two, "0.001"), one, (*two, "0.000")], "figures", found)
         suite.check("a &lt;cpu&gt;" in page, "text is escaped")
@@ -342,9 +379,10 @@ def check_what_was_asked_for(suite):
     stubs = Stubs(suite, "asked")
     stubs.study(AUTO + MACHINE)
     suite.check(stubs.scaling("run").returncode == 0, "a study of stubs")
-    rows = rows_of((stubs.out / "report.html").read_text(encoding="utf-8"), "Figures")[1:]
+    rows = rows_of((stubs.out / "report.html").read_text(encoding="utf-8"), "Figures")
     found = {}
-    for work, asked, ran, ranks, grid, _, typical, least, most, efficiency, _ in rows:
+    for work, asked, ran, ranks, grid, typical, least, most, efficiency in (
+            [row[name] for name in ("work", "asked for", "ran as", "ranks", "grid", "ms", "least", "most", "efficiency")] for row in rows):
         milliseconds = {"1": 8.0, "2": 5.0, "4": 4.0}[ranks]
         repeats = 1 if "gridlops" in work else 2
         suite.check((float(typical), float(least), float(most)) == (milliseconds, milliseconds / repeats, milliseconds * repeats),
@@ -368,8 +406,8 @@ def check_what_was_asked_for(suite):
     for path in stubs.out.glob("results/products-1-np1-*"):
         path.unlink()
     suite.check(stubs.scaling("report").returncode == 0, "a report without one rank")
-    rows = rows_of((stubs.out / "report.html").read_text(encoding="utf-8"), "Figures")[1:]
-    found = [(row[3], row[9]) for row in rows if row[1] == "auto, auto, near-square"]
+    rows = rows_of((stubs.out / "report.html").read_text(encoding="utf-8"), "Figures")
+    found = [(row["ranks"], row["efficiency"]) for row in rows if row["asked for"] == "auto, auto, near-square"]
     suite.check(found == [("2", "1.00 of 2 ranks"), ("4", "0.62 of 2 ranks")], "efficiencies without one rank", found)
 
     path = next(stubs.out.glob("results/products-2-np1-*"))
@@ -377,6 +415,26 @@ def check_what_was_asked_for(suite):
     run = stubs.scaling("report")
     suite.check(run.returncode == 1 and path.name in run.stderr and "--anew" in run.stderr and "Traceback" not in run.stderr,
                 "a result that does not say what was asked for", run.stderr)
+
+
+def check_machine(suite):
+    """The report begins with the machine and the load; rows of busy runs are marked, and on 4 ranks of 2 cores half the speed is all
+    that is possible."""
+    stubs = Stubs(suite, "machine")
+    stubs.study(AUTO + MACHINE)
+    place = {"host": "node7", "cores": "0-1", "ranks": [0]}
+    for load, marked in ((9.0, {"busy"}), (1.5, {""})):
+        stubs.environment["STUB_FACTS"] = json.dumps({"cores": 2, "placement": [place], "host": "node7", "version": "1.2", "commit": "abc", "load_average": load,
+                                                      "time": "2030-01-02T03:04:05Z"})
+        suite.check(stubs.scaling("run", "--anew").returncode == 0, "a study of stubs")
+        page = (stubs.out / "report.html").read_text(encoding="utf-8")
+        top = page.split("<h2>")[0]
+        suite.check("<p>2030-01-02; GridLOps 1.2 (abc); on node7; a &lt;cpu&gt;; 2 cores" in top, "the top", top)
+        suite.check(("The machine was busy: in 8 of 11 runs" in top and "load up to 9.0" in top) == (load == 9), "load", load, top)
+        suite.check("On 4 ranks there are fewer cores than ranks" in top, "cores", top)
+        rows = rows_of(page, "Figures")
+        suite.check({row["class"] for row in rows if "gridlops" not in row["work"]} == marked, "marks of rows", rows)
+        suite.check({row["waiting"] for row in rows} == {"25 %", "50 %"}, "waiting", rows)
     check_pictures(suite, stubs)
 
 
@@ -388,7 +446,6 @@ def check_pictures(suite, stubs):
     except ImportError as error:
         print("not tested: the marks in pictures, because there is no", error.name)
         return
-    suite.check(stubs.scaling("run", "--anew").returncode == 0, "the study of stubs again")
     study = read_study(stubs.folder / "s.toml")
     series = figures.all_series(study, figures.figures_of(study, json.loads((stubs.out / "results.json").read_text(encoding="utf-8"))))
     styles = pictures.styles_of(series)
@@ -398,21 +455,33 @@ def check_pictures(suite, stubs):
     try:
         for name, draw in {"efficiency": lambda: pictures.efficiency(study, series, styles), "times": lambda: pictures.times(study, series, styles),
                            "forms": lambda: pictures.forms(series, styles), "traffic": lambda: pictures.traffic(study, series, styles),
-                           "roof": lambda: pictures.roof(series, styles)}.items():
+                           "waiting": lambda: pictures.waiting(study, series, styles), "roof": lambda: pictures.roof(series, styles)}.items():
             if suite.check(draw() is not None, "there is no picture", name):
                 drawn[name] = pyplot.gcf()
     finally:
         pyplot.close = closed
-    seen = {}
+    seen, bounds = {}, {"the most that is possible", "ideal", "more ranks than the 2 cores"}
+    shown = {label for picture in drawn.values() for axis in picture.axes for label in axis.get_legend_handles_labels()[1]}
+    suite.check(bounds < shown, "pictures without bounds", shown)
     for name, picture in drawn.items():
         for axis in picture.axes:
             for handle, label in zip(*axis.get_legend_handles_labels()):
+                if label in bounds:
+                    continue
                 color = getattr(handle, "get_color", None) or (lambda one=handle: one.patches[0].get_facecolor() if hasattr(one, "patches")
                                                                else one.get_facecolor()[0][:3])
                 seen.setdefault(label, {})[name] = colors.to_hex(color())
     suite.check(set(seen) == {one.label for one in series} and all(len(set(found.values())) == 1 for found in seen.values()),
                 "a series has several colours:", seen)
-    suite.check(all("times" in found for found in seen.values()) and len(seen.get("auto, auto, near-square", ())) == 5, "pictures have", seen)
+    suite.check(all("times" in found for found in seen.values()) and len(seen.get("auto, auto, near-square", ())) == 6, "pictures have", seen)
+    # Each rank of four has half a core: half the speed of one, and the time of two.
+    for name, label, wanted in [("efficiency", "the most that is possible", {1: 1.0, 2: 1.0, 4: 0.5}), ("times", "ideal", {1: 8.0, 2: 4.0, 4: 4.0})]:
+        for axis in drawn[name].axes[:1] if name in drawn else []:  # the reports of stubs have no cores
+            line = next(line for line in axis.lines if line.get_label() == label)
+            at = {float(x): float(y) for x, y in zip(*line.get_data())}
+            suite.check({ranks: round(at.get(ranks, -1), 9) for ranks in wanted} == wanted, "the bound of", name, at)
+    apart = [tuple(line.get_xdata()) for line in drawn["times"].axes[0].lines if line.get_label() in seen]
+    suite.check(len(apart) == len(set(apart)) == 7, "equal lines hide each other", apart)
     # In the picture of times the bars at 1, 2 and 4 ranks reach from half to twice the median.
     bars = {tuple(round(float(y), 6) for y in segment[:, 1]) for axis in drawn["times"].axes for lines in axis.collections
             for segment in lines.get_segments()} if "times" in drawn else set()
@@ -443,13 +512,13 @@ def check_report(suite):
     kept = set(re.findall(r'(?:src|href)="([^"]{0,9})', page))
     words = re.sub(r'"data:image/[^"]*"', '""', page)  # letters of a picture may happen to be "http"
     suite.check("http" not in words and "<script" not in words and kept <= {"data:imag"}, "the report needs other files", kept)
-    works = {row[0] for row in rows_of(page, "Figures")[1:]}
+    works = {row["work"] for row in rows_of(page, "Figures")}
     suite.check(works == {"A X: 40 x 31, 3 columns, f64", "A^H Y: 40 x 31, 3 columns, f64", "cgls, an iteration: 40 x 31, 3 columns, f64",
                           "fista, an iteration: 40 x 31, 3 columns, f64", "gridlops lsm"}, "works", works)
     if "no pictures" in run.stderr:
         print("not tested: pictures, which need matplotlib")
         return
-    titles = {"Efficiency", "Time", "Communication volume", "Collectives", "Roofline"}
+    titles = {"Efficiency", "Time", "Waiting", "Communication volume", "Collectives", "Roofline"}
     suite.check(titles <= set(re.findall(r"<h2>(.*?)</h2>", page)) and page.count("data:image/png;base64,") == len(titles), "pictures")
 
 
@@ -461,6 +530,7 @@ def test(suite, _):
     check_scripts(suite)
     check_figures(suite)
     check_what_was_asked_for(suite)
+    check_machine(suite)
     check_report(suite)
 
 
