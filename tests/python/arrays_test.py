@@ -180,7 +180,9 @@ def test_reports():
 
 
 def test_names_of_other_libraries():
-    for given, meant in (("niter", "max_iterations"), ("tol", "tolerance"), ("eps", "lambda_"), ("max_iteration", "max_iterations")):
+    for given, meant in (("niter", "max_iterations"), ("maxiter", "max_iterations"), ("max_iter", "max_iterations"), ("tol", "tolerance"),
+                         ("rtol", "tolerance"), ("eps", "lambda_"), ("lam", "lambda_"), ("alpha", "damp"), ("damping", "damp"), ("guess", "x0"),
+                         ("verbose", "show"), ("preconditioner", "M "), ("max_iteration", "max_iterations")):
         expect_error(gl.UsageError, lambda given=given: solved(**{given: 3}), f"no option {given}", f"did you mean {meant}")
     expect_error(gl.UsageError, lambda: solved(zzz=3), "max_iterations")
 
@@ -192,6 +194,7 @@ def test_progress_and_log(capfd, caplog, monkeypatch):
         solved(progress=True)
     shown = capfd.readouterr().err
     assert ("iteration 0 of at most 100: " in shown) == (COMM.rank == 0)
+    assert ("the last: 3 converged" in shown) == (COMM.rank == 0), shown
     logged = [record.message for record in caplog.records if record.name == "gridlops"]
     assert len(logged) == (COMM.rank == 0) and all("3 converged" in line for line in logged)
 

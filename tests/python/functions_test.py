@@ -93,6 +93,39 @@ def test_what_python_raises():
     expect_error((gl.Error, ValueError), gl.function_operator(space, space, writes_its_input, writes_its_input).dot_test, "read-only")
 
 
+def test_diagonals_of_arrays():
+    """On one rank a diagonal is an array: a vector, or one with the sizes of the space, of any element type."""
+    if COMM.size > 1:  # tests/python/refusals_test.py has these
+        return
+    grid = gl.Grid()
+    A = gl.matrix_mult(np.arange(15.0).reshape(5, 3))
+    d = np.array([1.0, -2.0, 0.5])
+    assert (gl.diagonal(A.domain, d) @ np.array([[1.0, 2.0]] * 3) == d[:, None] * [1.0, 2.0]).all()
+    space = gl.Space.array(grid, (2, 3), cut=1)
+    weights = np.arange(6.0, dtype="complex64").reshape(2, 3) * 1j
+    assert (gl.diagonal(space, weights).H @ np.ones((2, 3), "complex64") == weights.conj()).all()
+    expect_error(gl.ShapeError, lambda: gl.diagonal(A.domain, np.ones(4)), "(4,)")
+    expect_error(gl.UsageError, lambda: gl.diagonal(A.domain, np.ones(3, int)), "astype")
+
+
+def test_dampings_of_columns():
+    """Inversions take a damping for each column, and agree with NumPy's solutions."""
+    grid, damps = gl.Grid(COMM), [0.0, 0.5, 3.0]
+    whole = np.cos(np.arange(12)[:, None] * np.arange(5.0)) + 2 * np.eye(12, 5)
+    A = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(12, 5)).scatter(whole))
+    B = gl.zeros(A.range, 3).fill(lambda i, j: np.sin(i + 2.0 * j))
+    b = COMM.bcast(B.gather(0))
+    R, how = gl.identity(A.domain), {"damp": damps, "tolerance": 1e-12, "max_iterations": 200}
+    ways = {"regularized": (lambda: gl.regularized_inversion(A, B, regularizers=[(R, 0.7)], **how), 0.49),
+            "preconditioned": (lambda: gl.preconditioned_inversion(A, R, B, **how), 0.0)}
+    for name, (solve, more) in ways.items():
+        X, _ = solve()
+        x = COMM.bcast(X.gather(0))
+        for j, damp in enumerate(damps):
+            wanted = np.linalg.solve(whole.T @ whole + (damp**2 + more) * np.eye(5), whole.T @ b[:, j])
+            assert np.allclose(x[:, j], wanted, atol=1e-9), (name, damp)
+
+
 def test_callbacks():
     grid = gl.Grid(COMM, (COMM.size, 1))
     space = gl.Space(grid, gl.Cut("all", [5] * COMM.size))

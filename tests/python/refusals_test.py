@@ -20,7 +20,8 @@ def test_operands_that_are_none():
         expect_error(gl.UsageError, call, "scatter_array(", "gridlops.from_local(")
     # Which part of the whole an array is, is known on one rank alone.
     for call in (lambda: gl.cgls(A, block), lambda: gl.ista(A, block[:, 0]), lambda: gl.cgls(A, B, np.zeros(5)), lambda: A @ np.ones(5),
-                 lambda: np.ones((3, 8)) @ A, lambda: gl.matrix_mult(np.ones((3, 8))), lambda: np.asarray(B)):
+                 lambda: np.ones((3, 8)) @ A, lambda: gl.matrix_mult(np.ones((3, 8))), lambda: gl.diagonal(A.domain, np.ones(5)),
+                 lambda: np.asarray(B)):
         if COMM.size > 1:
             expect_error(gl.UsageError, call, "array", f"{COMM.size} ranks")
         else:
@@ -29,6 +30,9 @@ def test_operands_that_are_none():
         expect_error(gl.UsageError, call, "gridlops.matrix_mult(")
     expect_error(gl.UsageError, lambda: gl.cg(A, B, M=np.eye(5)), "gridlops.matrix_mult(")
     expect_error(gl.ShapeError, lambda: gl.diagonal(A.range, gl.zeros(A.range, 2)), "one uncut column", "a solve, of their own")
+    for each in (1, 2):
+        expect_error(gl.UsageError, lambda each=each: gl.regularized_inversion(A, B, regularizers=[(A, [0.1] * each)]), "share one", "damp=[")
+    expect_error(gl.UsageError, lambda: gl.diagonal(A.range, [1.0] * 8), "diagonal: ", "scatter_array(")
     expect_error(gl.UsageError, lambda: 1j * A, "make it of complex128")
     expect_error(gl.UsageError, lambda: np.complex64(1j) * A, "make it of complex128")
     for factor in (2, 2.0, np.float32(2), np.int64(2)):

@@ -24,8 +24,9 @@ CASES = {
     "one works": (0, [r"rank 0 went on"]),
     "several sessions": (0, [r"rank 0 went on"]),
     "all exit": (3, []),
+    "all raise": (1, [r"Traceback"] + [rf"rank {rank}: .*session_test.py:\d+: ShapeError: " for rank in (1, 2, 3)]),
 }
-FORBIDDEN = {"one works": r"waited in vain", "several sessions": r"waited in vain", "all exit": r"waited in vain"}
+FORBIDDEN = {"all raise": r"(?s)Traceback.*Traceback", "one works": r"waited in vain", "several sessions": r"waited in vain", "all exit": r"waited in vain"}
 
 
 def run_job(package, launch, case, status, patterns):
@@ -111,6 +112,8 @@ def act(case):
     elif case == "all exit":
         with gl.Session(end_job=True):
             sys.exit(3)
+    elif case == "all raise":
+        gl.cgls(gl.matrix_mult(gl.Matrix(gl.Grid(), gl.Grid().matrix_layout(20, 10))), gl.zeros(gl.Space(gl.Grid(), gl.Cut("uncut", [3]))))
 
 
 def main(package, launch):

@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+from types import TracebackType
+
+from mpi4py import MPI
+
 from . import _native
 
 
@@ -50,3 +56,20 @@ class Suspended(Error):
 
 for _name, _status in _native.error_statuses.items():  # each of the library's error types has a class here
     globals()[_name].status = _status
+
+
+def print_once(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Prints an uncaught error as Python does. One that all ranks share has its traceback on rank 0 of ``MPI.COMM_WORLD``; each
+    other rank prints a line with its place, in case it is alone after all."""
+    others = isinstance(error, Error) and error.known_to_all_ranks and MPI.Is_initialized() and not MPI.Is_finalized() and MPI.COMM_WORLD.rank > 0
+    frames = traceback.extract_tb(trace)
+    if not others or not frames:
+        sys.__excepthook__(kind, error, trace)
+        return
+    place = next((frame for frame in reversed(frames) if "/gridlops/" not in frame.filename), frames[0])
+    text = str(error).splitlines()
+    print(f"rank {MPI.COMM_WORLD.rank}: {place.filename}:{place.lineno}: {kind.__name__}: {text[0] if text else ''}", file=sys.stderr, flush=True)
+
+
+if sys.excepthook is sys.__excepthook__:  # notebooks, debuggers and other packages keep theirs
+    sys.excepthook = print_once

@@ -258,8 +258,14 @@ def _between(range: Space, domain: Space | None, dtype: npt.DTypeLike, maker: st
     return Operator(range.grid, dtype, made)
 
 
-def diagonal(space: Space, d: Matrix) -> Operator:
-    """diag(d) in this space. d is one column, cut like the space's rows; the operator uses it in place."""
+def diagonal(space: Space, d: Matrix | npt.NDArray[Any]) -> Operator:
+    """diag(d) in this space. d is one column, cut like the space's rows; the operator uses it in place.
+
+    On one rank, d may be an array of NumPy, a vector or one with the sizes of the space, which the operator copies.
+    """
+    if isinstance(d, np.ndarray):
+        d = space.whole_on_one_rank(d, d.dtype)
+    require_matrix("diagonal", d)
     return Operator(space.grid, d.dtype, functions_for(d.dtype).diagonal(space.native, d.native))
 
 

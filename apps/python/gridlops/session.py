@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from types import TracebackType
 
 from mpi4py import MPI
 
 from . import _native
-from .errors import Error
+from .errors import Error, print_once
 
 
 class Session:
@@ -38,7 +37,7 @@ class Session:
         if error is None or isinstance(error, SystemExit):
             self._native.close()
         elif self.end_job:
-            traceback.print_exception(kind, error, trace)
+            print_once(type(error), error, trace)
             sys.stderr.flush()
             self._native.end_job(error.status if isinstance(error, Error) else 70, f"{type(error).__name__}: {error}")
         else:

@@ -101,7 +101,7 @@ class SolveOptions:
     absolute_tolerance: float = 0
     #: Prints PyLops' table on the grid's rank 0.
     show: bool = False
-    #: Rank 0 of the grid shows a bar of tqdm, or a line each second if there is no tqdm.
+    #: Rank 0 of the grid shows a bar of tqdm; if there is no tqdm, a line at the start, each second, and at the end.
     progress: bool = False
     #: Every rank calls it with an :data:`Iteration` at the start and after each iteration. If it returns true on any
     #: rank, all columns end with "user_stop". It may communicate if all ranks make the same calls.
@@ -201,6 +201,10 @@ class _Progress:
     def end(self, report: Mapping[str, Any]) -> None:
         if self.bar is not None:
             self.bar.close()
+        elif self.is_first:
+            reasons = list(report["reasons"])
+            ends = ", ".join(f"{reasons.count(reason)} {reason}" for reason in dict.fromkeys(reasons))
+            print(f"iteration {report['iterations']}, the last: {ends or 'no columns'}", file=sys.stderr, flush=True)
 
 
 def stop_at_cost_ratio(ratio: float) -> Any:
@@ -216,10 +220,15 @@ def stop_on_non_finite() -> Any:
     return _native.stop_on_non_finite()
 
 
-#: What other libraries call an option.
-_ELSEWHERE = {**dict.fromkeys(("niter", "maxiter", "iter_lim", "itnlim", "iiter"), "max_iterations"),
-              **dict.fromkeys(("tol", "rtol"), "tolerance"), "eps": "lambda_ (half of PyLops' eps)", "alpha": "step", "damps": "damp",
-              "x": "x0", "conlim": "condition_limit", "threshkind": "threshold"}
+#: What other libraries, textbooks and the program call an option.
+_ELSEWHERE = {**dict.fromkeys(("niter", "n_iter", "maxiter", "max_iter", "maxit", "iter_lim", "itnlim", "iiter", "iterations"), "max_iterations"),
+              **dict.fromkeys(("tol", "rtol", "reltol"), "tolerance"), "eps": "lambda_ (half of PyLops' eps)",
+              "alpha": "damp (its square is Ridge's alpha) or step (PyLops' alpha of ista)",
+              **dict.fromkeys(("lam", "lambd", "lamb", "lmbda", "mu"), "lambda_ (of a penalty) or damp (of least squares; its square weighs ‖x‖²)"),
+              **dict.fromkeys(("damps", "damping", "ridge", "tikhonov"), "damp"),
+              **dict.fromkeys(("x", "x_0", "x0_", "guess", "initial", "initial_guess", "init"), "x0"), "conlim": "condition_limit",
+              "threshkind": "threshold", **dict.fromkeys(("verbose", "disp", "iprint"), "show or progress"),
+              **dict.fromkeys(("preconditioner", "precond", "prec"), "M (of pcg and pcgls)")}
 
 
 def options_with(given: SolveOptions | None, changes: dict[str, Any]) -> SolveOptions:
@@ -441,6 +450,9 @@ Regularizer = tuple[Operator, float] | tuple[Operator, float, Matrix]
 def _terms(A: Operator, weight: Operator | None, regularizers: Sequence[Regularizer]) -> tuple[Any, list[Any]]:
     for term in regularizers:
         same_type(A, term[0], *term[2:])
+        if np.ndim(term[1]) != 0:
+            raise UsageError(f"the ε of a regulariser is {term[1]!r}, but all columns share one: they share the operator in which it stands. "
+                             "damp=[…] has a number for each column; for an ε of its own, solve a column by itself")
     terms = [(term[0].native, float(term[1]), term[2].native if len(term) > 2 else None) for term in regularizers]
     return (None if weight is None else same_type(A, weight).native), terms
 
