@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes a survey as SEG-Y files, as others would write them: make_segy.py FOLDER [TIMES]. Needs NumPy and segyio.
+"""Writes a survey as SEG-Y files, as others would write them. Needs NumPy and segyio.
 
 FOLDER/field.segy is the field between 9 sources and 24 receivers, FOLDER/shots.segy what the receivers record of 3 shots,
 and FOLDER/response.npy the response (time, source, shot) that deconvolution of the shots by the field should find. With
 TIMES there are TIMES as many sources and receivers, at 1/TIMES of the distance."""
+import argparse
 import pathlib
-import sys
 
 import numpy as np
 import segyio
@@ -33,7 +33,7 @@ def write(path, gathers, sources, receivers):
 
 
 def main(folder, times=1):
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     t, spacing = INTERVAL * np.arange(SAMPLES), 12.5 / times
     sources, receivers = 250 + spacing * np.arange(9 * times), 200 + spacing * np.arange(24 * times)
     path = np.hypot(SHOTS[:, None] - sources, 300)  # metres, at 1500 m/s
@@ -53,6 +53,10 @@ def main(folder, times=1):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    main(pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path)
+    parser.add_argument("times", metavar="TIMES", type=int, nargs="?", default=1)
+    asked = parser.parse_args()
+    if asked.times < 1:
+        parser.error(f"TIMES is {asked.times}, which is less than 1")
+    main(asked.folder, asked.times)

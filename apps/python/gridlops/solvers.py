@@ -226,7 +226,7 @@ _ELSEWHERE = {**dict.fromkeys(("niter", "n_iter", "maxiter", "max_iter", "maxit"
               "alpha": "damp (its square is Ridge's alpha) or step (PyLops' alpha of ista)",
               **dict.fromkeys(("lam", "lambd", "lamb", "lmbda", "mu"), "lambda_ (of a penalty) or damp (of least squares; its square weighs ‖x‖²)"),
               **dict.fromkeys(("damps", "damping", "ridge", "tikhonov"), "damp"),
-              **dict.fromkeys(("x", "x_0", "x0_", "guess", "initial", "initial_guess", "init"), "x0"), "conlim": "condition_limit",
+              **dict.fromkeys(("x", "X0", "x_0", "guess", "initial", "initial_guess", "init"), "x0"), "conlim": "condition_limit",
               "threshkind": "threshold", **dict.fromkeys(("verbose", "disp", "iprint"), "show or progress"),
               **dict.fromkeys(("preconditioner", "precond", "prec"), "M (of pcg and pcgls)")}
 
