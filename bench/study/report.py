@@ -141,11 +141,11 @@ def figure_rows(study, series):
             waiting = "" if point.waiting is None else f"{100 * point.waiting:.0f} %"
             typical, least, most = (f"{1e3 * seconds:.3f}" for seconds in (point.seconds, min(point.samples), max(point.samples)))
             yield "busy" if point.place.is_busy else "", [
-                one.label, point.work if point.work != one.work else "", point.ran, point.ranks, f"{point.grid[0]}x{point.grid[1]}", point.form,
+                one.label, point.work.partition(": ")[2] if point.work != one.work else "", point.ran, point.ranks, f"{point.grid[0]}x{point.grid[1]}", point.form,
                 typical, f"{share:.2f}{measured.against(study, one)}", waiting, least, most, sent]
 
 
-FIGURES = ["asked for", "work here", "ran as", "ranks", "grid", "form", "ms", "efficiency", "waiting", "least", "most", "MB sent by a rank"]
+FIGURES = ["asked for", "size here", "ran as", "ranks", "grid", "form", "ms", "efficiency", "waiting", "least", "most", "MB sent by a rank"]
 
 
 def without_empty(head, rows):
