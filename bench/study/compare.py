@@ -199,12 +199,12 @@ def page(titles, documents, found, only):
     parts.append(f"<p>{html.escape(summary(found))}</p>\n")
     if any(one.is_busy for one in found):
         parts.append('<p class="warning">The machine was busy in runs of the <span class="hatch">&nbsp;hatched&nbsp;</span> rows.</p>\n')
-    rows = [("busy" if one.is_busy else "", [one.name, f"{1e3 * one.old:.4g}", f"{1e3 * one.new:.4g}", f"{one.ratio:.3f}",
-                                             f"{one.least:.3f} … {one.most:.3f}", bar(one, reach),
-                                             report.Markup(f'<span class="{one.verdict}">{one.verdict}</span>')]) for one in found]
+    rows = [("busy" if one.is_busy else "", [one.name, report.Markup(f'<span class="{one.verdict}">{one.verdict}</span>'), f"{one.ratio:.3f}",
+                                             f"{one.least:.3f} … {one.most:.3f}", bar(one, reach), f"{1e3 * one.old:.4g}", f"{1e3 * one.new:.4g}"])
+            for one in found]
     parts.append(f"<h2>Rows</h2>\n<p>Medians in ms, and their ratio with its 95 % interval, drawn from 1/{reach:.2f} to {reach:.2f}. A row is "
                  "faster or slower if the interval does not have 1 in it.</p>\n"
-                 + report.table(["row", "old", "new", "new/old", "interval", "", "verdict"], rows, "names"))
+                 + report.table(["row", "verdict", "new/old", "interval", "", "old", "new"], rows, "ways"))
     parts.append(f"<p>{html.escape(__doc__.split('A row is')[1].replace(chr(10), ' ').join(['A row is', '']))}</p>\n")
     for name, missing in zip(("old", "new"), only):
         if missing:
