@@ -215,7 +215,7 @@ def page(titles, documents, found, only):
 
 
 def compare_files(paths, conditions, out):
-    """Prints the comparison, and writes its page."""
+    """Prints the comparison, writes its page, and returns how many rows are slower."""
     documents = [read(path) for path in paths]
     sides = [chosen(rows_of(document), condition, path) for document, condition, path in zip(documents, conditions, paths)]
     found, *only = compare(*sides)
@@ -233,3 +233,4 @@ def compare_files(paths, conditions, out):
     titles = [f"{path} ({condition})" if condition else str(path) for path, condition in zip(paths, conditions)]
     out.write_text(page(titles, documents, found, only), encoding="utf-8")
     print(f"the page is {out}")
+    return sum(one.verdict == "slower" for one in found)

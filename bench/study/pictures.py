@@ -91,7 +91,7 @@ def decades(axis):
 
 
 def shifted(ranks, k, count):
-    """The place of the k-th of so many curves, which stand a little apart so that equal ones are seen."""
+    """The place of the k-th of `count` curves, which stand a little apart, so that equal ones are seen."""
     return ranks * 2 ** (min(0.05, 0.3 / count) * (k - (count - 1) / 2))
 
 

@@ -64,6 +64,7 @@ def check_verdicts(suite):
                 "the page", page)
     again = scaling(suite, "old", "new", "--out", "again.html")
     suite.check(again.stdout.replace("again.html", "comparison.html") == run.stdout, "another interval in another run")
+    suite.check(scaling(suite, "old", "new", "--check").returncode == 1 and scaling(suite, "old", "old", "--check").returncode == 0, "--check")
     write(suite, "busy", *news, cores=2, load_average=9.0)
     suite.check(scaling(suite, "old", "busy").stdout.count("(busy)") == 5, "rows of a busy machine")
 
