@@ -201,8 +201,8 @@ def flux_script(study, ranks, runs, folder, programs):
     script = shlex.quote(str(folder / "jobs" / f"np{ranks}.flux"))
     return ("#!/usr/bin/env bash\n" + flux_directives(study, ranks)
             + title(study, f"The runs on {ranks} rank{'' if ranks == 1 else 's'}") + set_up(study, folder, "flux")
-            + cases(study, runs, programs, "flux") + '\nstatus=0\nstart "$TASK" || status=$?\n'
-              f'if [ -n "$again" ]; then flux --parent batch --env=TASK="$TASK" {script}; else exit "$status"; fi\n')
+            + cases(study, runs, programs, "flux") + '\nstatus=0\nstart "$1" || status=$?\n'
+              f'if [ -n "$again" ]; then flux --parent batch {script} "$1"; else exit "$status"; fi\n')
 
 
 def plain_script(study, runs, folder, programs):
@@ -240,7 +240,7 @@ def write_jobs(study, folder, programs, scheduler):
             lines.append(f"bsub <jobs/np{ranks}.lsf")
         elif scheduler == "flux":
             scripts[f"np{ranks}.flux"] = flux_script(study, ranks, runs, folder, programs)
-            lines.append(f"for task in $(seq 0 {len(runs) - 1}); do flux batch --env=TASK=\"$task\" jobs/np{ranks}.flux; done")
+            lines.append(f"for task in $(seq 0 {len(runs) - 1}); do flux batch jobs/np{ranks}.flux \"$task\"; done")
     if scheduler == "plain" and missing:
         scripts["all.sh"] = plain_script(study, missing, folder, programs)
     elif missing:

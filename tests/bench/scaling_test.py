@@ -75,8 +75,8 @@ else:
 with open(path, "w") as out:
     json.dump(text, out)
 """
-# What batch systems set in a job.
-OF_JOBS = {"slurm": {"SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}, "lsf": {"LSB_JOBINDEX": "1"}, "flux": {"TASK": "0"}}
+# What batch systems set in a job. Flux gives the number of the run as an argument.
+OF_JOBS = {"slurm": {"SLURM_ARRAY_TASK_ID": "0", "SLURM_JOB_ID": "42"}, "lsf": {"LSB_JOBINDEX": "1"}}
 LAUNCH = """#!/bin/sh
 # launch-stub -n RANKS PROGRAM…
 export STUB_RANKS="$2"
@@ -263,11 +263,11 @@ def check_scripts(suite):
 
     stubs.study(STUDY.replace("[1, 2]", "[2]").split("[[products]]")[0] + '[[programs]]\ncommand = "solve"\noptions = { iterations = 7 }\n' + MACHINE)
     for scheduler, script, again in [("slurm", "np2.slurm", "scontrol requeue 42"), ("pbs", "np2.pbs", "qsub -v TASK=0 "), ("lsf", "np2.lsf", "bsub -J s-np2"),
-                                     ("flux", "np2.flux", "flux --parent batch --env=TASK=0 ")]:
+                                     ("flux", "np2.flux", "flux --parent batch ")]:
         shutil.rmtree(stubs.out, ignore_errors=True)
         scripts_of(suite, stubs, scheduler)
         environment = {**stubs.environment, **OF_JOBS.get(scheduler, {})}
-        with subprocess.Popen([stubs.out / "jobs" / script], env=environment, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen([stubs.out / "jobs" / script, "0"], env=environment, stdout=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 60
             while not (stubs.out / "waiting").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -277,7 +277,7 @@ def check_scripts(suite):
         calls = stubs.calls()
         suite.check(status == 0 and len(calls) == 2 and calls[1].startswith(again),
                     scheduler, "at its time limit:", status, calls)
-        status = subprocess.run([stubs.out / "jobs" / script], env=environment, stdout=subprocess.DEVNULL, timeout=60, check=False).returncode
+        status = subprocess.run([stubs.out / "jobs" / script, "0"], env=environment, stdout=subprocess.DEVNULL, timeout=60, check=False).returncode
         calls = stubs.calls()
         suite.check(status == 0 and len(calls) == 1 and "--restart checkpoints/" in calls[0] and len(list(stubs.out.glob("results/*"))) == 1,
                     scheduler, "started again:", status, calls)
@@ -314,7 +314,7 @@ def check_without_progress(suite, stubs):
                 state.mkdir()
                 (state / "manifest.json").touch()
                 time.sleep(0.1)  # the job begins later
-            run = subprocess.run([stubs.out / "jobs" / script], env=environment, capture_output=True, text=True, timeout=60, check=False)
+            run = subprocess.run([stubs.out / "jobs" / script, "0"], env=environment, capture_output=True, text=True, timeout=60, check=False)
             calls = stubs.calls()
             suite.check(run.returncode == 75 and len(calls) == 1 and ("--restart" in calls[0]) == has_state and "saved no state" in run.stderr,
                         scheduler, "without progress:", run.returncode, calls, run.stderr)
