@@ -74,20 +74,29 @@ namespace gridlops::lapack {
 
 // One name for double and std::complex<double>. Matrices are small, column-major and in host memory.
 
-/// An orthonormal basis of the columns of X, at most as many as it has rows, in their place.
+/// X = Q R with as many columns of Q, in their place, as the smaller of X's dimensions; R, if its view has
+/// data, gets their rows, and zeros below its diagonal.
 template <class S>
-void orthonormalise(MatrixView<S> X) {
+void orthonormalise(MatrixView<S> X, MatrixView<S> R = {}) {
+  const Index columns = std::min(X.rows, X.cols);
   const auto m = static_cast<cblas::Int>(X.rows), n = static_cast<cblas::Int>(X.cols),
-             lda = static_cast<cblas::Int>(X.stride);
-  const cblas::Int length = 32 * n;
-  std::vector<S> tau(at(X.cols)), work(at(32 * X.cols));
+             k = static_cast<cblas::Int>(columns),
+             lda = static_cast<cblas::Int>(std::max<Index>(X.stride, 1));
+  const cblas::Int length = 32 * std::max<cblas::Int>(n, 1);
+  std::vector<S> tau(at(columns)), work(at(length));
   cblas::Int info = 0;
   if constexpr (is_complex<S>) {
     zgeqrf_(&m, &n, X.data, &lda, tau.data(), work.data(), &length, &info);
-    zungqr_(&m, &n, &n, X.data, &lda, tau.data(), work.data(), &length, &info);
   } else {
     dgeqrf_(&m, &n, X.data, &lda, tau.data(), work.data(), &length, &info);
-    dorgqr_(&m, &n, &n, X.data, &lda, tau.data(), work.data(), &length, &info);
+  }
+  if (R.data != nullptr)
+    for (Index j = 0; j < X.cols; ++j)
+      for (Index i = 0; i < columns; ++i) R(i, j) = i <= j ? X(i, j) : S(0);
+  if constexpr (is_complex<S>) {
+    zungqr_(&m, &k, &k, X.data, &lda, tau.data(), work.data(), &length, &info);
+  } else {
+    dorgqr_(&m, &k, &k, X.data, &lda, tau.data(), work.data(), &length, &info);
   }
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <complex>
+#include <vector>
+
+#include "gridlops/base/export.hpp"
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/ops/linear_operator.hpp"
+#include "gridlops/solve/solver.hpp"
+
+namespace gridlops {
+
+/// How a ridge chooses a damping for each right-hand side.
+enum class RidgeValidation {
+  none,           ///< it does not: each right-hand side is given one
+  folds,          ///< every fold of rows is predicted from the other rows; scores are means over the folds
+  leave_one_out,  ///< every row is predicted from all others, exactly, by one decomposition of all rows
+  gcv             ///< generalised cross-validation: the same, with the mean leverage in the place of each
+};
+
+/// What a prediction p of the data y of a fold is worth. The largest score is the best.
+enum class RidgeScore {
+  r2,           ///< 1 − ‖y − p‖²/‖y − ȳ‖²; if y is constant 1 where p = y, else 0
+  correlation,  ///< between y and p; 0 if one of them is constant
+  negative_mse  ///< −‖y − p‖²/rows
+};
+
+/// The names in options and reports: "none", "folds", "leave-one-out", "gcv"; "r2", "correlation",
+/// "negative-mse".
+GRIDLOPS_EXPORT const char* name_of(RidgeValidation validation);
+GRIDLOPS_EXPORT const char* name_of(RidgeScore score);
+
+struct RidgeOptions {
+  /// D², by which ‖x‖² is multiplied, as scikit-learn's alpha. With RidgeValidation::none one for all columns
+  /// of B, or one for each; otherwise those to choose from, in any order.
+  std::vector<double> alphas{1.0};
+  RidgeValidation validation = RidgeValidation::folds;
+  /// The fold of each row of A, any number ≥ 0; rows with a number < 0 are in every training set.
+  std::vector<Index> folds{};
+  RidgeScore score = RidgeScore::r2;
+  /// Columns of B with the same number get the damping with the best mean score; empty: each gets its own.
+  std::vector<Index> groups{};
+  /// Takes the largest damping whose score is at most one standard error of the folds below the best.
+  bool one_standard_error = false;
+  bool intercept = true;     ///< fits b ≈ Ax + β, where β is not damped
+  bool standardize = false;  ///< divides each column of A by its standard deviation in the training rows
+  Index batch = 0;           ///< the most columns of B that all ranks together work on at a time; 0: chosen
+};
+
+/// The result for one column of B.
+struct RidgeColumn {
+  double alpha = 0;                  ///< the chosen D²
+  Index chosen = 0;                  ///< its number among the dampings
+  double score = 0;                  ///< its score; NaN with RidgeValidation::none
+  std::complex<double> intercept{};  ///< β, of the coefficients
+  /// The verdict on the coefficients, from norms recomputed from A and B: `converged` if ‖Aᴴ(b − β − Ax) −
+  /// D²x‖ ≤ T‖Aᴴ(b − mean of b)‖ with the tolerance of cgls(). The norms are those of the centred and
+  /// standardised problem. Without coefficients, `user_stop`.
+  StopReason reason = StopReason::user_stop;
+  double residual_norm = 0;         ///< ‖b − β − Ax‖
+  double normal_residual_norm = 0;  ///< ‖Aᴴ(b − β − Ax) − D²x‖
+};
+
+/// The same on all members of the grid, and empty on idle ranks.
+struct RidgeReport {
+  Index folds = 0;                        ///< their number
+  std::vector<RidgeColumn> columns;       ///< of B
+  std::vector<double> scores;             ///< of damping d and column j at d + j·dampings
+  Index at_smallest = 0, at_largest = 0;  ///< columns that chose an end of more than one damping
+};
+
+/// Fits every column b of B by coefficients x that minimise ‖b − β − Ax‖² + D²‖x‖², with a damping that is
+/// chosen for each by cross-validation (collective over the grid; nothing happens on idle ranks).
+///
+/// A is m × n, one row for each observation: a matrix that never moves, made by matrix_mult() with block or
+/// stationary_a, by stream_matrix() or compress(). B is m × r, in any layout on the same grid. X, n × r in
+/// any layout on this grid whose columns are cut as those of B, gets the coefficients for the chosen
+/// dampings; null: only scores and choices are wanted.
+///
+/// Rows of A are read twice, and kept whole, in T, each on one rank. If m ≥ n, every rank sums AᴴA of its
+/// rows in each fold, in double precision; a training set has the sum of the others, so nothing is
+/// subtracted. If m < n, it is AAᴴ. A mean of all rows is subtracted while they are read, and that of a
+/// training set is a correction of what is left. Each training set has one eigendecomposition V Λ Vᴴ, by one
+/// rank, which serves all dampings and columns. QR of A V, for the rows A of a fold, gives Q R, so that
+/// errors of predictions are ‖Qᴴb − R (Λ + D²)⁻¹ Vᴴ Aᴴ b‖ with a triangle R of at most n rows. Ranks share
+/// the columns of B, and all work on them is local, but for rows of A, which are broadcast. Elements of
+/// single precision are multiplied in it where rounding changes predictions by less than 10⁻⁵ of the data,
+/// otherwise in double precision until the predictions.
+///
+/// Eigenvalues with λ + D² ≤ max(m, n)·ε·λ_max, ε that of double precision, count as 0: then x is the
+/// shortest. Throws ShapeError and UsageError, on all ranks, if options do not fit A, B or each other;
+/// InputError if A or B have NaN or infinity, with the place; OutOfMemory if a rank lacks memory.
+///
+///   RidgeOptions options{.alphas = {1, 10, 100}, .folds = contiguous_folds(A->rows(), 5)};
+///   const RidgeReport report = ridge(*A, B, options, &X);
+template <Scalar T>
+GRIDLOPS_EXPORT RidgeReport ridge(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
+                                  const RidgeOptions& options, DistMatrix<T>* X = nullptr);
+
+/// Labels of rows in this many folds whose sizes differ by at most one, larger folds first: contiguous, as
+/// scikit-learn's KFold has them, or row i in fold i modulo their number.
+GRIDLOPS_EXPORT std::vector<Index> contiguous_folds(Index rows, Index folds);
+GRIDLOPS_EXPORT std::vector<Index> interleaved_folds(Index rows, Index folds);
+
+/// Returns the bytes of memory that ridge() takes on a rank, at most, besides A, B and X, for this many folds
+/// (0: leave-one-out or gcv). Not collective.
+GRIDLOPS_EXPORT Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type,
+                                  const RidgeOptions& options, Index folds, bool with_coefficients,
+                                  int ranks);
+
+}  // namespace gridlops

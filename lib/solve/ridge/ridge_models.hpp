@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "gridlops/local/buffer.hpp"
+#include "solve/ridge/fold_rows.hpp"
+
+namespace gridlops {
+
+/// The decomposition of one training set, which serves all dampings and all columns of B; the same on all
+/// ranks. A is that of FoldRows, without the mean of the training rows, and S divides its columns by the
+/// standard deviation that they have in the caller's units.
+///
+/// If A has at least as many rows as columns, V Λ Vᴴ = (A S)ᴴ(A S) of the training rows, and the basis is S
+/// V. Components are basisᴴ Aᴴ b. Otherwise V Λ Vᴴ = (A S)(A S)ᴴ, the basis is V, with a row for each
+/// training row, and components are basisᴴ b.
+///
+/// Predictions of the tested rows are Z (Λ + D²)⁻¹ times the components.
+template <Scalar T>
+struct RidgeModel {
+  static constexpr Index all = -1;
+  Index fold = all;   ///< the fold that it predicts; all: it is trained with all rows, and predicts them
+  Range tested{};     ///< the places of rows that it predicts; none if only its coefficients are wanted
+  Index trained = 0;  ///< the number of training rows
+  std::vector<Accumulator<T>> mean{};  ///< of the training rows; 0 if they are not centred
+  std::vector<double> scale{};         ///< the diagonal of S
+  std::vector<double> values{};        ///< Λ, in ascending order
+  double least = 0;                    ///< λ + D² is 0 but for rounding, unless it is larger
+  Buffer<Accumulator<T>> basis{};
+  Buffer<T> narrow_basis{};  ///< in its place, if T has digits enough
+  /// Q R = Z of the tested rows, with R upper trapezoidal. If rows are wanted one by one, R is Z, and Q is
+  /// not.
+  Buffer<T> Q{}, R{};
+  Index rows_of_R = 0;
+  bool is_rotated = false;
+  std::vector<T> ones{};           ///< Qᴴ times a column of ones
+  std::vector<double> leverage{};  ///< of each row and damping, for leave-one-out
+
+  Index size() const { return std::ssize(values); }
+  bool is_narrow() const { return narrow_basis.size() > 0; }
+  MatrixView<const T> rotation() const { return Q.matrix(tested.size, rows_of_R); }
+  MatrixView<const T> triangle() const { return R.matrix(rows_of_R, size()); }
+  template <Scalar S>
+  MatrixView<const S> basis_in() const {
+    if constexpr (std::is_same_v<S, Accumulator<T>>) {
+      return basis.matrix(size(), size());
+    } else {
+      return narrow_basis.matrix(size(), size());
+    }
+  }
+  /// 1/(λ + D²), or 0.
+  double weight(Index k, double alpha) const {
+    const double sum = values[at(k)] + alpha;
+    return sum > least ? 1 / sum : 0;
+  }
+};
+
+/// What the models of a ridge have in common.
+struct ModelOptions {
+  bool centred = true, standardized = false;
+  bool by_rows = false;          ///< the rows that a model of all rows predicts are wanted one by one
+  bool predicts = false;         ///< a model of all rows predicts them
+  std::vector<double> alphas{};  ///< in the units of the rows
+};
+
+/// Makes a model of each of these folds, or of all rows (collective over the grid). Ranks make them side by
+/// side, by LAPACK, and send them to all. Throws OutOfMemory and InputError on all ranks.
+template <Scalar T>
+std::vector<RidgeModel<T>> make_models(Communicator& comm, const std::shared_ptr<Backend>& backend,
+                                       const FoldRows<T>& rows, const std::vector<Index>& folds,
+                                       const ModelOptions& options);
+
+}  // namespace gridlops
