@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
        {"multiply", "Y = A X, or Y = A^H X", define_multiply},
        {"solve", "Solves A X = B, column by column: least squares, damped or not; Hermitian A; sparse X",
         define_solve},
+       {"ridge", "Ridge of many targets, each with its own damping by cross-validation", define_ridge},
        {"plan", "Says how numbers of ranks would solve, and how long it takes", define_plan},
        {"calibrate", "Measures this machine: auto then chooses products by it, and plans can name it",
         define_calibrate},

@@ -22,6 +22,7 @@ Action define_lsm(Options& options);
 Action define_mdd(Options& options);
 Action define_poststack(Options& options);
 Action define_reflectivity(Options& options);
+Action define_ridge(Options& options);
 Action define_info(Options& options);
 Action define_report(Options& options);
 

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "gridlops/solve/ridge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "command_line/console.hpp"
+#include "command_line/file_checks.hpp"
+#include "command_line/finite_checks.hpp"
+#include "command_line/grid.hpp"
+#include "gridlops/compressed/compressed_matrix.hpp"
+#include "gridlops/ops/matrix_mult.hpp"
+#include "matrix/matrix_file.hpp"
+#include "measure/memory_plan.hpp"
+#include "measure/report.hpp"
+#include "solve/sweep.hpp"
+#include "subcommands.hpp"
+
+namespace gridlops::program {
+
+namespace {
+
+struct RidgeArguments {
+  std::string matrix, rhs, output, intercepts, chosen, scores, report, transport = "auto";
+  std::string dampings, alphas;  ///< one of both: a number, FIRST:LAST:COUNT, or a file
+  std::string folds = "5";       ///< their number, a file of labels, "loo", or "gcv"
+  std::string choose_for = "each";
+  RidgeOptions options{.intercept = false};
+  bool dry_run = false;
+};
+
+struct RidgeFiles {
+  MatrixFile A;
+  MatrixHeader B;
+};
+
+/// D² of the dampings or alphas that were asked for (collective).
+std::vector<double> read_alphas(Communicator& world, const RidgeArguments& arguments) {
+  if (arguments.dampings.empty() == arguments.alphas.empty())
+    throw UsageError(
+        "give --dampings D, or --alphas D^2 as scikit-learn has them; both are a number, FIRST:LAST:COUNT, or "
+        "a file");
+  const std::string& text = arguments.dampings.empty() ? arguments.alphas : arguments.dampings;
+  std::vector<double> values;
+  if (text.find_first_not_of("0123456789.eE+-") == std::string::npos) {
+    values = {number(text, 0)};
+  } else if (const auto range = damping_range(text)) {
+    values = *range;
+  } else {
+    values = read_vector(world, text, "a damping", "dampings");
+  }
+  if (!arguments.dampings.empty())
+    for (double& value : values) value *= value;
+  return values;
+}
+
+/// Whether the text is the number of folds.
+bool is_count(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+std::vector<Index> whole_numbers(Communicator& world, const std::string& path, const char* one,
+                                 const char* many) {
+  std::vector<Index> labels;
+  for (const double value : read_vector(world, path, one, many)) {
+    if (value != std::floor(value) || value > 9e15)
+      throw InputError(fmt::format("{} holds {}, but {} are whole numbers", path, value, many));
+    labels.push_back(static_cast<Index>(value));
+  }
+  return labels;
+}
+
+/// The options with their values (collective).
+RidgeOptions resolved(Communicator& world, const RidgeArguments& arguments, Index rows) {
+  RidgeOptions options = arguments.options;
+  options.alphas = read_alphas(world, arguments);
+  if (options.alphas.size() == 1) {
+    options.validation = RidgeValidation::none;
+    return options;
+  }
+  if (arguments.folds == "loo" || arguments.folds == "gcv") {
+    options.validation = arguments.folds == "gcv" ? RidgeValidation::gcv : RidgeValidation::leave_one_out;
+  } else if (is_count(arguments.folds)) {
+    options.folds = contiguous_folds(rows, whole_number(arguments.folds, 2, std::max<Index>(rows, 2)));
+  } else {
+    options.folds = whole_numbers(world, arguments.folds, "a label", "labels of folds");
+  }
+  return options;
+}
+
+/// Writes numbers as a one-dimensional array, or as a matrix with this many rows (collective over the grid).
+template <Scalar T>
+void write_numbers(const std::string& name, const std::shared_ptr<const ProcessGrid>& grid, Index rows,
+                   Index cols, int dimensions, const std::function<T(Index i, Index j)>& value) {
+  if (name.empty()) return;
+  DistMatrix<T> X =
+      allocate_matrix<T>(grid, cols == 1 ? row_blocks(*grid, rows, cols) : column_blocks(*grid, rows, cols));
+  X.fill(value);
+  write_matrix(name, X, dimensions);
+}
+
+template <Scalar T>
+T intercept_as(std::complex<double> value) {
+  if constexpr (gridlops::is_complex<T>) {
+    return T(value);
+  } else {
+    return static_cast<T>(value.real());
+  }
+}
+
+template <Scalar T>
+RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& options,
+                          const std::shared_ptr<const ProcessGrid>& grid, const RidgeFiles& files,
+                          Measurements& measured) {
+  Stopwatch clock;
+  const auto at = [](Index i) { return static_cast<std::size_t>(i); };
+  OperatorPtr<T> op;
+  if (files.A.is_compressed()) {
+    op = read_compressed<T>(grid, files.A.name(), files.A.header());
+  } else {
+    DistMatrix<T> A = allocate_matrix<T>(
+        grid, matrix_layout(Algorithm::stationary_a, *grid, files.A.rows(), files.A.cols()));
+    read_matrix(files.A.name(), files.A.header(), A);
+    op = matrix_mult(Algorithm::stationary_a, std::move(A));
+  }
+  DistMatrix<T> B = allocate_matrix<T>(grid, column_blocks(*grid, files.B.rows, files.B.cols)), X;
+  read_matrix(arguments.rhs, files.B, B);
+  require_finite<T>(arguments.rhs, B);
+  measured.read_seconds += clock.lap();
+  const bool fits = !arguments.output.empty();
+  if (fits) X = allocate_matrix<T>(grid, column_blocks(*grid, files.A.cols(), files.B.cols));
+  measured.setup_seconds += clock.lap();
+  RidgeReport found;
+  measured.compute(*grid, [&] { found = ridge<T>(*op, B, options, fits ? &X : nullptr); });
+  clock.lap();
+  const Index r = files.B.cols, dampings = std::ssize(options.alphas);
+  if (fits) write_matrix(arguments.output, X, files.B.dimensions, arguments.rhs);
+  write_numbers<T>(arguments.intercepts, grid, r, 1, 1,
+                   [&](Index j, Index) { return intercept_as<T>(found.columns[at(j)].intercept); });
+  write_numbers<double>(arguments.chosen, grid, r, 1, 1,
+                        [&](Index j, Index) { return found.columns[at(j)].alpha; });
+  write_numbers<double>(arguments.scores, grid, dampings, r, 2,
+                        [&](Index d, Index j) { return found.scores[at(d + j * dampings)]; });
+  measured.write_seconds += clock.lap();
+  return found;
+}
+
+/// The middle one, of an even number the lower one of two; NaN of none.
+double median(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Summary {
+  std::vector<std::pair<std::string, double>> figures;
+  Index unsolved = 0;
+};
+Summary summary_of(const RidgeReport& found, bool fits, bool validates) {
+  Summary summary;
+  std::vector<double> alphas, scores;
+  for (const RidgeColumn& column : found.columns) {
+    alphas.push_back(column.alpha);
+    scores.push_back(column.score);
+    const bool is_solved = column.reason == StopReason::converged || column.reason == StopReason::stagnated;
+    if (fits && !is_solved) ++summary.unsolved;
+  }
+  summary.figures = {{"median alpha", median(alphas)}};
+  if (validates) {
+    double sum = 0;
+    for (const double score : scores) sum += score;
+    summary.figures.insert(summary.figures.end(),
+                           {{"median score", median(scores)},
+                            {"mean score", sum / static_cast<double>(scores.size())},
+                            {"chose the smallest damping", static_cast<double>(found.at_smallest)},
+                            {"chose the largest damping", static_cast<double>(found.at_largest)}});
+  }
+  if (fits) summary.figures.emplace_back("not solved", static_cast<double>(summary.unsolved));
+  return summary;
+}
+
+void plan(Communicator& world, const RidgeOptions& options, const ProductShape& shape, Index folds, bool fits) {
+  if (world.rank() != 0) return;
+  const int ranks = world.size();
+  constexpr std::array labels{"matrix", "right-hand sides and coefficients", "folds, and a batch of targets",
+                              "in all"};
+  const Index element = size_of(shape.type), share = (shape.nrhs + ranks - 1) / ranks;
+  std::array<Index, labels.size()> bytes{
+      (shape.rows + ranks - 1) / ranks * shape.cols * element,
+      (shape.rows + (fits ? shape.cols : 0)) * share * element,
+      ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type, options, folds, fits, ranks), 0};
+  bytes[3] = bytes[0] + bytes[1] + bytes[2];
+  print(fmt::format("{} ranks, {} dampings, {}\n{}", ranks, options.alphas.size(),
+                    options.validation == RidgeValidation::folds ? fmt::format("{} folds", folds)
+                                                                 : name_of(options.validation),
+                    bytes_table(labels, bytes, bytes)));
+}
+
+nlohmann::ordered_json options_json(const RidgeArguments& arguments, const RidgeOptions& options) {
+  nlohmann::ordered_json json{{"alphas", options.alphas},
+                              {"validation", name_of(options.validation)},
+                              {"score", name_of(options.score)},
+                              {"intercept", options.intercept},
+                              {"standardize", options.standardize}};
+  if (options.validation == RidgeValidation::none) return json;
+  json["folds"] = arguments.folds;
+  json["choose_for"] = arguments.choose_for;
+  json["one_standard_error"] = options.one_standard_error;
+  return json;
+}
+
+ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
+  Stopwatch clock;
+  Measurements measured;
+  check_outputs(world,
+                {{"--matrix", arguments.matrix}, {"--rhs", arguments.rhs}},
+                {{"--output", arguments.output},
+                 {"--intercepts", arguments.intercepts},
+                 {"--chosen", arguments.chosen},
+                 {"--scores", arguments.scores},
+                 {"--report", arguments.report, NamedFile::text}});
+  const bool fits = !arguments.output.empty();
+  if (!fits && !arguments.intercepts.empty())
+    throw UsageError("--intercepts are those of coefficients, which only --output asks for");
+  RidgeFiles files{MatrixFile(world, arguments.matrix), read_matrix_header(world, arguments.rhs)};
+  check_operand(arguments.matrix, files.A.header(), arguments.rhs, files.B,
+                {files.A.rows(), "rows of A", ""});
+  const CommonType common = common_type({{arguments.matrix, files.A.header()}, {arguments.rhs, files.B}});
+  files.A.require_fits(Algorithm::stationary_a, common.type);
+  files.A.read_tables(world);
+  RidgeOptions options = resolved(world, arguments, files.A.rows());
+  const bool validates = options.validation != RidgeValidation::none;
+  if (!validates && !arguments.scores.empty())
+    throw UsageError("--scores are those of several dampings, but there is one; give FIRST:LAST:COUNT");
+  const ProductShape shape{files.A.rows(), files.A.cols(), files.B.cols, common.type};
+  if (arguments.choose_for == "all") {
+    options.groups.assign(static_cast<std::size_t>(shape.nrhs), 0);
+  } else if (arguments.choose_for != "each") {
+    options.groups = whole_numbers(world, arguments.choose_for, "a group", "numbers of groups");
+  }
+  if (arguments.dry_run) {
+    const Index labels = std::ssize(options.folds);
+    std::vector<Index> distinct = options.folds;
+    std::sort(distinct.begin(), distinct.end());
+    const Index folds = labels == 0 ? 0 : std::unique(distinct.begin(), distinct.end()) - distinct.begin();
+    plan(world, options, shape, folds, fits);
+    return ExitStatus::done;
+  }
+  const Calibration calibration = calibration_for(world, shape, false, false);
+  const Ranks ranks = make_ranks(world, "cpu", arguments.transport);
+  // Whole rows are what is wanted of A, so that ranks need not exchange them.
+  const auto grid = make_grid(ranks, {world.size(), 1});
+  measured.setup_seconds = clock.lap();
+  RidgeReport found;
+  run_on_grid(world, *grid, [&] {
+    with_scalar_type(shape.type, [&]<Scalar T>() {
+      found = ridge_on_grid<T>(arguments, options, grid, files, measured);
+    });
+  });
+  const Summary summary = summary_of(found, fits, validates);
+  write_report(world, arguments.report,
+               {.command = "ridge",
+                .grid = grid->shape(),
+                .shape = shape,
+                .device = "cpu",
+                .transport = transport_of(*grid),
+                .product = RunFacts::Product{name_of(Algorithm::stationary_a), name_of(Storage::columns)},
+                .choices = calibration.source_of_choices(shape.type),
+                .figures = summary.figures,
+                .problem = "minimise |b - beta - A x|^2 + alpha |x|^2",
+                .options = options_json(arguments, options),
+                .files = {{"--matrix", arguments.matrix, files.A.header()},
+                          {"--rhs", arguments.rhs, files.B},
+                          {"--output", arguments.output, std::nullopt},
+                          {"--intercepts", arguments.intercepts, std::nullopt},
+                          {"--chosen", arguments.chosen, std::nullopt},
+                          {"--scores", arguments.scores, std::nullopt}}},
+               measured, nullptr);
+  if (world.rank() == 0) {
+    print(common.promotions);
+    for (const auto& [name, value] : summary.figures) print(fmt::format("{}: {:.6g}\n", name, value));
+    print(fmt::format("{} targets, {} dampings, {} ranks, in {}\n", shape.nrhs, options.alphas.size(),
+                      world.size(), duration_text(measured.compute_seconds)));
+    const Index at_end = found.at_smallest + found.at_largest;
+    if (at_end > 0)
+      warn(fmt::format("{} of {} targets chose an end of the range: {} the smallest damping, {} the largest; a "
+                       "wider range may have a better one",
+                       at_end, shape.nrhs, found.at_smallest, found.at_largest));
+    if (summary.unsolved > 0)
+      warn(fmt::format("{} of {} targets have coefficients whose gradient is larger than the tolerance",
+                       summary.unsolved, shape.nrhs));
+  }
+  return summary.unsolved > 0 ? ExitStatus::not_converged : ExitStatus::done;
+}
+
+}  // namespace
+
+Action define_ridge(Options& options) {
+  const auto arguments = std::make_shared<RidgeArguments>();
+  options.text("--matrix", arguments->matrix, "A.npy", "The features: a row for each observation")->required();
+  options.text("--rhs", arguments->rhs, "B.npy", "The targets: a column for each")->required();
+  options.group("Results");
+  options.text("--output", arguments->output, "X.npy", "Gets the coefficients, a column for each target");
+  options.text("--intercepts", arguments->intercepts, "FILE", "Gets the intercepts of the coefficients");
+  options.text("--chosen", arguments->chosen, "FILE", "Gets the chosen alpha of each target");
+  options.text("--scores", arguments->scores, "FILE", "Gets the mean score of each alpha and target");
+  options.text("--report", arguments->report, "R.json", "Writes figures of the run as JSON");
+  options.group("Model");
+  options.text("--dampings", arguments->dampings, "D1:D2:N",
+               "Minimises |b - A x|^2 + D^2 |x|^2 with N dampings D in equal ratios, those in a file, or one");
+  options.text("--alphas", arguments->alphas, "A1:A2:N", "The same with alpha = D^2, as scikit-learn has it");
+  options.flag("--intercept", arguments->options.intercept, "Fits a constant, too, which is not damped");
+  options.flag("--standardize", arguments->options.standardize,
+               "Divides features by their standard deviation in the training rows");
+  options.group("Validation");
+  options.text("--folds", arguments->folds, "5|FILE|loo|gcv",
+               "How many contiguous folds; a file with the label of each row's fold; leave one row out; or "
+               "generalised cross-validation [5]");
+  options.choice("--score", arguments->options.score,
+                 names_of({RidgeScore::r2, RidgeScore::correlation, RidgeScore::negative_mse}),
+                 "What a prediction of a fold is worth [r2]");
+  options.text("--choose-for", arguments->choose_for, "each|all|FILE",
+               "Who shares a damping: nobody, all targets, or those with the same number in a file [each]");
+  options.flag("--one-standard-error", arguments->options.one_standard_error,
+               "Takes the largest damping that is at most one standard error of the folds worse than the best");
+  options.group("Ranks");
+  options.whole("--batch", arguments->options.batch, "COLUMNS", 0,
+                "The most targets that are worked on at a time [0: chosen]");
+  options.choice("--transport", arguments->transport, transports(), "What carries the data [auto]");
+  options.flag("--dry-run", arguments->dry_run, "Says what memory each rank would take, and stops");
+  options.examples(
+      {"mpirun -n 4 gridlops ridge --matrix A.npy --rhs B.npy --alphas 1e-2:1e4:13 --intercept --output "
+       "X.npy --intercepts beta.npy --chosen alphas.npy --scores R2.npy",
+       "mpirun -n 4 gridlops ridge --matrix A.npy --rhs B.npy --dampings 0.1:100:13 --intercept "
+       "--folds loo --choose-for all --chosen alphas.npy"});
+  return [arguments](Communicator& world) { return run_ridge(world, *arguments); };
+}
+
+}  // namespace gridlops::program
