@@ -77,6 +77,7 @@ PYBIND11_MODULE(_native, native) {
   bind_solvers(native);
   bind_refinement(native);
   bind_sweeps(native);
+  bind_ridges(native);
   bind_files(native);
   bind_compressed(native);
   bind_streamed(native);

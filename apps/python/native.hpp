@@ -120,6 +120,7 @@ void bind_factors(py::module_& native);
 void bind_solvers(py::module_& native);
 void bind_refinement(py::module_& native);
 void bind_sweeps(py::module_& native);
+void bind_ridges(py::module_& native);
 void bind_files(py::module_& native);
 void bind_compressed(py::module_& native);
 void bind_streamed(py::module_& native);

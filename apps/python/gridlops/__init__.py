@@ -81,6 +81,7 @@ from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, pre
                        threshold_penalty)
 from .refinement import difference_norm, solve_refined
 from .reports import IterationRecord, SolveReport
+from .ridges import Ridge, RidgeCV, RidgeReport, ridge
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
 from .solvers import (Iteration, Observer, SolveOptions,
@@ -93,5 +94,5 @@ from .sweeps import DampingCurve, SolutionSpace, damping_curve, damping_curves, 
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "compressed", "errors", "factors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "segy", "session", "slices", "solvers", "spaces", "streamed", "sweeps")
+_MODULES = ("arrays", "blocks", "compressed", "errors", "factors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "ridges", "segy", "session", "slices", "solvers", "spaces", "streamed", "sweeps")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]
