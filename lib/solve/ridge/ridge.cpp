@@ -75,6 +75,8 @@ void require_folds(const RidgeOptions& options, Index rows) {
                       name_of(options.validation));
   require<UsageError>(options.validation != RidgeValidation::gcv || options.score != RidgeScore::correlation,
                       where, ": gcv predicts no rows, so it has no correlation; take leave-one-out");
+  require<UsageError>(!predicts_all(options) || rows > 1, where,
+                      ": A has one row, which cannot be predicted from others");
   if (!by_folds) return;
   require<ShapeError>(std::ssize(options.folds) == rows, where, ": A has ", rows, " rows, but there are ",
                       options.folds.size(), " labels of folds; give one for each row");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/solve/ridge.hpp"
 
+#include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,4 +108,219 @@ TEMPLATE_TEST_CASE("A ridge has the scores and the coefficients of its definitio
       }
     }
   }
+}
+
+TEMPLATE_TEST_CASE("A ridge leaves one row out exactly", "", float, double, std::complex<double>) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : shapes) {
+      for (const bool intercept : {true, false}) {
+        RidgeOptions options{.alphas = {0.5, 5}, .validation = RidgeValidation::leave_one_out};
+        options.intercept = intercept;
+        options.score = intercept ? RidgeScore::negative_mse : RidgeScore::r2;
+        CAPTURE(grid->rows(), grid->cols(), m, n, intercept);
+        const auto found =
+            fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+        if (grid->is_member())
+          check_ridge<T>(found, m, n, features<T>(), targets<T>(n), options, rounding_of<T>);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Generalised cross-validation divides by the trace", "", double, std::complex<double>) {
+  using T = TestType;
+  const auto grid = compact_grids().front();
+  for (const auto& [m, n] : shapes) {
+    RidgeOptions options{
+        .alphas = {0.5, 5}, .validation = RidgeValidation::gcv, .score = RidgeScore::negative_mse};
+    const auto found = fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+    if (!grid->is_member()) continue;
+    // Predictions of data that are 1 in one row have that row's leverage there.
+    const Element<T> unit = [](Index i, Index j) { return T(i == j ? 1.0 : 0.0); };
+    const ReferenceRidge<T> of_units(m, n, features<T>(), unit, options),
+        reference(m, n, features<T>(), targets<T>(n), options);
+    for (Index d = 0; d < 2; ++d) {
+      const double alpha = options.alphas[static_cast<std::size_t>(d)];
+      double trace = 0;
+      for (Index i = 0; i < m; ++i)
+        trace += std::real(of_units.fit(of_units.all_rows(), i, alpha).predicted(features<T>(), i));
+      const double left = 1 - trace / static_cast<double>(m);
+      for (Index j = 0; j < columns; ++j) {
+        const auto fit = reference.fit(reference.all_rows(), j, alpha);
+        double error = 0;
+        for (Index i = 0; i < m; ++i)
+          error += std::norm(std::complex<double>(targets<T>(n)(i, j)) -
+                             std::complex<double>(fit.predicted(features<T>(), i)));
+        const double expected = -error / static_cast<double>(m) / (left * left),
+                     score = found.report.scores[static_cast<std::size_t>(d + 2 * j)];
+        CAPTURE(m, n, d, j, score, expected);
+        CHECK(std::abs(score - expected) <= 1e-9 * std::abs(expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("Folds may be unequal, of one row, and leave rows to training") {
+  constexpr Index m = 11, n = 4;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& folds : {std::vector<Index>{7, 7, 7, 7, 7, 7, 7, 0, -1, 3, -1},
+                              std::vector<Index>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+                              std::vector<Index>{5, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}}) {
+      const RidgeOptions options{
+          .alphas = {1, 10}, .folds = folds, .score = RidgeScore::negative_mse, .batch = 2};
+      const auto found = fitted<double>(grid, Algorithm::stationary_a, m, n, features<double>(),
+                                        targets<double>(n), options);
+      if (grid->is_member())
+        check_ridge<double>(found, m, n, features<double>(), targets<double>(n), options, 1e-9);
+    }
+  }
+}
+
+TEST_CASE("Targets choose together, and dampings may be given") {
+  constexpr Index m = 30, n = 6;
+  for (const auto& grid : compact_grids()) {
+    RidgeOptions options{.alphas = {0.1, 10, 1000, 1e5}, .folds = contiguous_folds(m, 5), .batch = 2};
+    const auto each =
+        fitted<double>(grid, Algorithm::block, m, n, features<double>(), targets<double>(n), options);
+    options.groups = {4, 2, 4, 2, 2};
+    const auto grouped =
+        fitted<double>(grid, Algorithm::block, m, n, features<double>(), targets<double>(n), options);
+    if (!grid->is_member()) continue;
+    CHECK(grouped.report.scores == each.report.scores);
+    for (const auto& members : {std::vector<std::size_t>{0, 2}, std::vector<std::size_t>{1, 3, 4}}) {
+      std::size_t best = 0;
+      std::vector<double> sums(4, 0.0);
+      for (std::size_t d = 0; d < 4; ++d) {
+        for (const std::size_t j : members) sums[d] += each.report.scores[d + 4 * j];
+        if (sums[d] > sums[best]) best = d;
+      }
+      for (const std::size_t j : members) CHECK(grouped.report.columns[j].chosen == static_cast<Index>(best));
+    }
+    // The chosen dampings, given, lead to the same coefficients.
+    RidgeOptions given{.alphas = {}, .validation = RidgeValidation::none};
+    for (const RidgeColumn& column : grouped.report.columns) given.alphas.push_back(column.alpha);
+    const auto again =
+        fitted<double>(grid, Algorithm::block, m, n, features<double>(), targets<double>(n), given);
+    CHECK(relative_difference(again.X, grouped.X) <= 1e-12);
+    CHECK(std::isnan(again.report.columns[0].score));
+  }
+}
+
+TEST_CASE("A ridge takes collinear and constant features, constant data, and any damping") {
+  constexpr Index m = 24, n = 5;
+  // Column 1 is twice column 0, and column 2 is constant.
+  const Element<double> A = [](Index i, Index j) {
+    if (j == 2) return 0.1;
+    return j == 1 ? 2 * counter_random<double>(1, i, 0) : counter_random<double>(1, i, j);
+  };
+  const Element<double> B = [](Index i, Index j) { return j == 0 ? 0.3 : counter_random<double>(5, i, j); };
+  for (const auto& grid : compact_grids()) {
+    for (const bool standardize : {false, true}) {
+      RidgeOptions options{.alphas = {0, 1e-30, 1, 1e30}, .folds = contiguous_folds(m, 4)};
+      options.standardize = standardize;
+      const auto found = fitted<double>(grid, Algorithm::stationary_a, m, n, A, B, options, 3);
+      if (!grid->is_member()) continue;
+      for (std::size_t d = 0; d < 4; ++d) CHECK(found.report.scores[d] == 1);
+      CHECK(found.report.columns[0].intercept == 0.3);
+      for (std::size_t j = 0; j < 3; ++j) {
+        CHECK(is_solved(found.report.columns[j].reason));
+        CHECK(std::abs(found.report.scores[4 * j] - found.report.scores[1 + 4 * j]) <= 1e-9);
+        for (std::size_t i = 0; i < n; ++i) CHECK(std::isfinite(found.X[i + n * j]));
+      }
+      // With no damping the shortest coefficients: those of the two columns are in the ratio of the columns.
+      RidgeOptions none{.alphas = {0}, .validation = RidgeValidation::none};
+      const auto shortest = fitted<double>(grid, Algorithm::stationary_a, m, n, A, B, none, 3);
+      CHECK(std::abs(shortest.X[1 + n] - 2 * shortest.X[n]) <= 1e-9);
+      CHECK(std::abs(shortest.X[2 + n]) <= 1e-12);
+      // With the largest the mean is predicted.
+      none.alphas = {1e30};
+      const auto least = fitted<double>(grid, Algorithm::stationary_a, m, n, A, B, none, 3);
+      CHECK(std::abs(least.X[n]) <= 1e-25);
+    }
+  }
+}
+
+TEST_CASE("Numbers of any size have a ridge, and single precision keeps its digits beside a large mean") {
+  constexpr Index m = 40, n = 6;
+  for (const auto& grid : compact_grids()) {
+    const RidgeOptions plain{.alphas = {1, 30}, .folds = contiguous_folds(m, 4)};
+    const auto expected =
+        fitted<double>(grid, Algorithm::stationary_a, m, n, features<double>(), targets<double>(n), plain);
+    for (const int power : {-200, 200}) {
+      RidgeOptions options = plain;
+      for (double& alpha : options.alphas) alpha = std::ldexp(alpha, 2 * power);
+      const auto found = fitted<double>(
+          grid, Algorithm::stationary_a, m, n,
+          [&](Index i, Index j) { return std::ldexp(features<double>()(i, j), power); },
+          [&](Index i, Index j) { return std::ldexp(targets<double>(n)(i, j), -2 * power); }, options);
+      if (!grid->is_member()) continue;
+      CHECK(found.report.scores == expected.report.scores);
+      std::vector<double> X = found.X;
+      for (double& x : X) x = std::ldexp(x, 3 * power);
+      CHECK(X == expected.X);
+    }
+    // The integers and their sums with the mean are exact in single precision.
+    const Element<float> A = [](Index i, Index j) { return small_integer<float>(1, i, j) + 4096.0F; },
+                         B = [](Index i, Index j) { return small_integer<float>(2, i, j) + 65536.0F; };
+    const auto found = fitted<float>(grid, Algorithm::stationary_a, m, n, A, B, plain);
+    if (grid->is_member()) check_ridge<float>(found, m, n, A, B, plain, 1e-5);
+  }
+}
+
+TEST_CASE("A ridge has few rows, columns and targets") {
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n, nrhs] : {std::array<Index, 3>{4, 0, 3}, {4, 3, 0}, {2, 1, 1}, {2, 9, 2}}) {
+      CAPTURE(m, n, nrhs);
+      const RidgeOptions options{
+          .alphas = {1, 2}, .folds = contiguous_folds(m, 2), .score = RidgeScore::negative_mse};
+      const auto found =
+          fitted<double>(grid, Algorithm::block, m, n, features<double>(), targets<double>(n), options, nrhs);
+      if (!grid->is_member()) continue;
+      if (n > 0) {
+        check_ridge<double>(found, m, n, features<double>(), targets<double>(n), options, 1e-9, nrhs);
+        continue;
+      }
+      // Without features the mean is predicted.
+      double mean = 0;
+      for (Index i = 0; i < m; ++i) mean += targets<double>(0)(i, 0) / static_cast<double>(m);
+      CHECK(std::abs(found.report.columns[0].intercept - mean) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("A ridge refuses what it cannot fit, on all ranks") {
+  constexpr Index m = 6, n = 2;
+  const auto grid = compact_grids().back();
+  if (!grid->is_member()) return;
+  const auto message_of = [&](const RidgeOptions& options, const Element<double>& A,
+                              const Element<double>& B) {
+    const Ending ending =
+        ending_of([&] { fitted<double>(grid, Algorithm::stationary_a, m, n, A, B, options, 2); });
+    CHECK(all_ended_alike(*grid, ending));
+    return ending.text;
+  };
+  const auto refused = [&](const RidgeOptions& options) {
+    return message_of(options, features<double>(), targets<double>(n));
+  };
+  const std::vector<Index> folds = contiguous_folds(m, 2);
+  const auto says = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(contains(text, part));
+  };
+  says(refused({.alphas = {}, .folds = folds}), "there are no dampings");
+  says(refused({.alphas = {1, -2}, .folds = folds}), "the damping -2 is impossible");
+  says(refused({.folds = {0, 1}}), "6 rows, but there are 2 labels");
+  says(refused({.folds = {0, 0, 0, 0, 0, 0}}), "at least 2");
+  says(refused({.folds = {0, 0, 0, 0, 0, 1}}), "fold 1 has one row");
+  says(refused({.alphas = {1, 2, 3}, .validation = RidgeValidation::none}), "3 dampings for 2 columns");
+  says(refused({.folds = folds, .groups = {1}}), "2 columns, but there are 1 numbers");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  says(message_of(
+           {.folds = folds}, [&](Index i, Index j) { return i == 4 && j == 1 ? nan : 1.0; },
+           targets<double>(n)),
+       "A has nan at row 4, column 1");
+  says(message_of({.folds = folds}, features<double>(),
+                  [&](Index i, Index j) { return i == 3 && j == 1 ? nan : 1.0; }),
+       "B has nan at row 3, column 1");
 }
