@@ -42,7 +42,8 @@ struct RidgeFiles {
 std::vector<double> read_alphas(Communicator& world, const RidgeArguments& arguments) {
   if (arguments.dampings.empty() == arguments.alphas.empty())
     throw UsageError(
-        "give --dampings D, or --alphas D^2 as scikit-learn has them; both are a number, FIRST:LAST:COUNT, or "
+        "give --dampings D, or --alphas D^2 as scikit-learn has them; both are a number, FIRST:LAST:COUNT, "
+        "or "
         "a file");
   const std::string& text = arguments.dampings.empty() ? arguments.alphas : arguments.dampings;
   std::vector<double> values;
@@ -184,21 +185,24 @@ Summary summary_of(const RidgeReport& found, bool fits, bool validates) {
   return summary;
 }
 
-void plan(Communicator& world, const RidgeOptions& options, const ProductShape& shape, Index folds, bool fits) {
-  if (world.rank() != 0) return;
-  const int ranks = world.size();
-  constexpr std::array labels{"matrix", "right-hand sides and coefficients", "folds, and a batch of targets",
-                              "in all"};
+Index count_folds(std::vector<Index> labels) {
+  std::sort(labels.begin(), labels.end());
+  return std::unique(labels.begin(), labels.end()) - labels.begin();
+}
+
+/// What the rank with the largest part has in memory: A, B and X, what the ridge takes, and all of it.
+constexpr std::array memory_labels{"matrix", "right-hand sides and coefficients",
+                                   "folds, and a batch of targets", "in all"};
+std::array<Index, memory_labels.size()> memory_of(const RidgeOptions& options, const ProductShape& shape,
+                                                  bool fits, int ranks) {
   const Index element = size_of(shape.type), share = (shape.nrhs + ranks - 1) / ranks;
-  std::array<Index, labels.size()> bytes{
-      (shape.rows + ranks - 1) / ranks * shape.cols * element,
-      (shape.rows + (fits ? shape.cols : 0)) * share * element,
-      ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type, options, folds, fits, ranks), 0};
-  bytes[3] = bytes[0] + bytes[1] + bytes[2];
-  print(fmt::format("{} ranks, {} dampings, {}\n{}", ranks, options.alphas.size(),
-                    options.validation == RidgeValidation::folds ? fmt::format("{} folds", folds)
-                                                                 : name_of(options.validation),
-                    bytes_table(labels, bytes, bytes)));
+  std::array<Index, memory_labels.size()> bytes{(shape.rows + ranks - 1) / ranks * shape.cols * element,
+                                                (shape.rows + (fits ? shape.cols : 0)) * share * element,
+                                                ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type,
+                                                            options, count_folds(options.folds), fits, ranks),
+                                                0};
+  bytes.back() = bytes[0] + bytes[1] + bytes[2];
+  return bytes;
 }
 
 nlohmann::ordered_json options_json(const RidgeArguments& arguments, const RidgeOptions& options) {
@@ -217,8 +221,7 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
 ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   Stopwatch clock;
   Measurements measured;
-  check_outputs(world,
-                {{"--matrix", arguments.matrix}, {"--rhs", arguments.rhs}},
+  check_outputs(world, {{"--matrix", arguments.matrix}, {"--rhs", arguments.rhs}},
                 {{"--output", arguments.output},
                  {"--intercepts", arguments.intercepts},
                  {"--chosen", arguments.chosen},
@@ -243,14 +246,16 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   } else if (arguments.choose_for != "each") {
     options.groups = whole_numbers(world, arguments.choose_for, "a group", "numbers of groups");
   }
+  const auto memory = memory_of(options, shape, fits, world.size());
   if (arguments.dry_run) {
-    const Index labels = std::ssize(options.folds);
-    std::vector<Index> distinct = options.folds;
-    std::sort(distinct.begin(), distinct.end());
-    const Index folds = labels == 0 ? 0 : std::unique(distinct.begin(), distinct.end()) - distinct.begin();
-    plan(world, options, shape, folds, fits);
+    const std::string folds = options.folds.empty() ? name_of(options.validation)
+                                                    : fmt::format("{} folds", count_folds(options.folds));
+    if (world.rank() == 0)
+      print(fmt::format("{} ranks, {} dampings, {}\n{}", world.size(), options.alphas.size(), folds,
+                        bytes_table(memory_labels, memory, memory)));
     return ExitStatus::done;
   }
+  measured.planned_bytes = memory.back();
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Ranks ranks = make_ranks(world, "cpu", arguments.transport);
   // Whole rows are what is wanted of A, so that ranks need not exchange them.
@@ -258,9 +263,8 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   measured.setup_seconds = clock.lap();
   RidgeReport found;
   run_on_grid(world, *grid, [&] {
-    with_scalar_type(shape.type, [&]<Scalar T>() {
-      found = ridge_on_grid<T>(arguments, options, grid, files, measured);
-    });
+    with_scalar_type(
+        shape.type, [&]<Scalar T>() { found = ridge_on_grid<T>(arguments, options, grid, files, measured); });
   });
   const Summary summary = summary_of(found, fits, validates);
   write_report(world, arguments.report,
@@ -288,9 +292,10 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
                       world.size(), duration_text(measured.compute_seconds)));
     const Index at_end = found.at_smallest + found.at_largest;
     if (at_end > 0)
-      warn(fmt::format("{} of {} targets chose an end of the range: {} the smallest damping, {} the largest; a "
-                       "wider range may have a better one",
-                       at_end, shape.nrhs, found.at_smallest, found.at_largest));
+      warn(fmt::format(
+          "{} of {} targets chose an end of the range: {} the smallest damping, {} the largest; a "
+          "wider range may have a better one",
+          at_end, shape.nrhs, found.at_smallest, found.at_largest));
     if (summary.unsolved > 0)
       warn(fmt::format("{} of {} targets have coefficients whose gradient is larger than the tolerance",
                        summary.unsolved, shape.nrhs));
@@ -302,7 +307,8 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
 
 Action define_ridge(Options& options) {
   const auto arguments = std::make_shared<RidgeArguments>();
-  options.text("--matrix", arguments->matrix, "A.npy", "The features: a row for each observation")->required();
+  options.text("--matrix", arguments->matrix, "A.npy", "The features: a row for each observation")
+      ->required();
   options.text("--rhs", arguments->rhs, "B.npy", "The targets: a column for each")->required();
   options.group("Results");
   options.text("--output", arguments->output, "X.npy", "Gets the coefficients, a column for each target");
@@ -311,8 +317,9 @@ Action define_ridge(Options& options) {
   options.text("--scores", arguments->scores, "FILE", "Gets the mean score of each alpha and target");
   options.text("--report", arguments->report, "R.json", "Writes figures of the run as JSON");
   options.group("Model");
-  options.text("--dampings", arguments->dampings, "D1:D2:N",
-               "Minimises |b - A x|^2 + D^2 |x|^2 with N dampings D in equal ratios, those in a file, or one");
+  options.text(
+      "--dampings", arguments->dampings, "D1:D2:N",
+      "Minimises |b - A x|^2 + D^2 |x|^2 with N dampings D in equal ratios, those in a file, or one");
   options.text("--alphas", arguments->alphas, "A1:A2:N", "The same with alpha = D^2, as scikit-learn has it");
   options.flag("--intercept", arguments->options.intercept, "Fits a constant, too, which is not damped");
   options.flag("--standardize", arguments->options.standardize,
@@ -326,8 +333,9 @@ Action define_ridge(Options& options) {
                  "What a prediction of a fold is worth [r2]");
   options.text("--choose-for", arguments->choose_for, "each|all|FILE",
                "Who shares a damping: nobody, all targets, or those with the same number in a file [each]");
-  options.flag("--one-standard-error", arguments->options.one_standard_error,
-               "Takes the largest damping that is at most one standard error of the folds worse than the best");
+  options.flag(
+      "--one-standard-error", arguments->options.one_standard_error,
+      "Takes the largest damping that is at most one standard error of the folds worse than the best");
   options.group("Ranks");
   options.whole("--batch", arguments->options.batch, "COLUMNS", 0,
                 "The most targets that are worked on at a time [0: chosen]");

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks `gridlops ridge` against NumPy's normal equations, and against scikit-learn where it is installed. ridge_test.py LAUNCH PROGRAM"""
+import numpy as np
+
+import program
+
+ALPHAS = np.geomspace(0.1, 1e4, 11)
+
+
+def problem(dtype, m, n, r):
+    """Features that have a mean, and targets that depend on them more or less."""
+    rng = np.random.default_rng(m)
+    A = program.random_matrix(rng, (m, n), dtype) + np.linspace(0, 4, n)
+    B = A @ program.random_matrix(rng, (n, r), dtype) + 10 + np.geomspace(0.1, 30, r) * program.random_matrix(rng, (m, r), dtype)
+    return A.astype(A.dtype.type), B
+
+
+def fit(A, B, alpha, intercept=True, standardize=False):
+    """Coefficients and intercepts by the normal equations."""
+    mean, of_B = (A.mean(0), B.mean(0)) if intercept else (np.zeros(A.shape[1]), np.zeros(B.shape[1]))
+    scale = A.std(0) if standardize else np.ones(A.shape[1])
+    centred = (A - mean) / scale
+    X = np.linalg.solve(centred.conj().T @ centred + alpha * np.eye(A.shape[1]), centred.conj().T @ (B - of_B)) / scale[:, None]
+    return X, of_B - mean @ X
+
+
+def scores(A, B, labels, alphas, **how):
+    """Mean R² of each damping and target."""
+    found = np.zeros((len(alphas), B.shape[1]))
+    for label in np.unique(labels):
+        test = labels == label
+        for d, alpha in enumerate(alphas):
+            X, intercept = fit(A[~test], B[~test], alpha, **how)
+            error = np.square(np.abs(B[test] - A[test] @ X - intercept)).sum(0)
+            found[d] += (1 - error / np.square(np.abs(B[test] - B[test].mean(0))).sum(0)) / len(np.unique(labels))
+    return found
+
+
+def contiguous(rows, folds):
+    return np.repeat(np.arange(folds), [len(part) for part in np.array_split(np.arange(rows), folds)])
+
+
+def ridge(suite, *words, ranks=None, status=0):
+    for name in ("X.npy", "beta.npy", "chosen.npy", "scores.npy"):
+        (suite.folder / name).unlink(missing_ok=True)
+    run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--intercepts", "beta.npy", "--chosen", "chosen.npy",
+                    "--scores", "scores.npy", "--report", "R.json", *words, ranks=ranks)
+    if not suite.succeeded(run, status) or status:
+        return run, None, None, None, None
+    suite.report("R.json", "ridge", ranks or 1, [ranks or 1, 1])
+    return run, *(np.load(suite.folder / name) for name in ("X.npy", "beta.npy", "chosen.npy", "scores.npy"))
+
+
+def check_values(suite):
+    for dtype, m, n, r in (("f64", 60, 13, 7), ("f32", 41, 20, 5), ("c128", 30, 12, 3), ("f64", 24, 40, 4)):
+        A, B = problem(dtype, m, n, r)
+        np.save(suite.folder / "A.npy", A)
+        np.save(suite.folder / "B.npy", np.asfortranarray(B))
+        labels = np.arange(m) % 3 * 2.0
+        np.save(suite.folder / "labels.npy", labels)
+        eps = program.epsilon(dtype)
+        wide = A.astype(np.result_type(A, float)), B.astype(np.result_type(B, float))
+        for ranks, words, folds, how in ((None, ["--intercept"], contiguous(m, 5), {}), (2, ["--folds", "labels.npy"], labels, {"intercept": False}),
+                                         (4, ["--intercept", "--standardize", "--folds", 4, "--batch", 2], contiguous(m, 4), {"standardize": True})):
+            _, X, beta, chosen, found = ridge(suite, "--alphas", "0.1:1e4:11", *words, ranks=ranks)
+            if X is None:
+                continue
+            expected = scores(*wide, folds, ALPHAS, **how)
+            suite.close(found, expected, 1e4 * eps * np.abs(expected).max(), "scores", dtype, m, n, words)
+            suite.check((chosen == ALPHAS[found.argmax(0)]).all() or np.allclose(chosen, ALPHAS[found.argmax(0)], rtol=1e-14), "chosen", chosen, found)
+            for j, alpha in enumerate(chosen):
+                x, intercept = fit(wide[0], wide[1][:, j:j + 1], alpha, **how)
+                suite.close(X[:, j], x[:, 0], 1e4 * eps * np.abs(x).max(), "coefficients", dtype, m, n, words, j)
+                suite.close(beta[j:j + 1], intercept, 1e4 * eps * (1 + np.abs(intercept).max() + np.abs(A).max() * np.abs(x).sum()), "intercept", j)
+
+
+def check_scikit_learn(suite):
+    """The choices, coefficients and scores are those of scikit-learn for each target alone, and those of its LOO for all."""
+    try:
+        from sklearn.linear_model import Ridge, RidgeCV
+        from sklearn.model_selection import GridSearchCV
+    except ImportError:
+        return
+    A, B = problem("f64", 60, 13, 7)
+    np.save(suite.folder / "A.npy", A)
+    np.save(suite.folder / "B.npy", B)
+    _, X, beta, chosen, found = ridge(suite, "--alphas", "0.1:1e4:11", "--intercept")
+    for j in range(B.shape[1]):
+        search = GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=5).fit(A, B[:, j])
+        suite.close(found[:, j], search.cv_results_["mean_test_score"], 1e-10, "scores of GridSearchCV", j)
+        suite.close(chosen[j], search.best_params_["alpha"], 1e-9, "the choice of GridSearchCV", j)
+        suite.close(X[:, j], search.best_estimator_.coef_, 1e-9, "its coefficients", j)
+        suite.close(beta[j], search.best_estimator_.intercept_, 1e-8, "its intercept", j)
+    for words, per_target in (([], True), (["--choose-for", "all"], False)):
+        model = RidgeCV(ALPHAS, alpha_per_target=per_target).fit(A, B)
+        _, X, beta, chosen, _ = ridge(suite, "--alphas", "0.1:1e4:11", "--intercept", "--folds", "loo", "--score", "negative-mse", *words)
+        suite.close(chosen, np.broadcast_to(model.alpha_, chosen.shape), 1e-9, "the choice of RidgeCV", words)
+        suite.close(X.T, model.coef_, 1e-9, "its coefficients", words)
+
+
+def check_words(suite):
+    """Dampings are D or D²; a choice at an end is told; a plan takes no file; and what is wrong is said."""
+    A, B = problem("f64", 60, 13, 7)
+    np.save(suite.folder / "A.npy", A)
+    np.save(suite.folder / "B.npy", B)
+    run, X, *_ = ridge(suite, "--dampings", "3:30:2", "--intercept")
+    suite.check(run.warning_lines() and "chose an end of the range" in run.warning_lines()[0], run.errors)
+    _, of_alphas, *_ = ridge(suite, "--alphas", "9:900:2", "--intercept")
+    suite.close(X, of_alphas, 1e-12, "--dampings are the roots of --alphas")
+    run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", 7, "--output", "one.npy")
+    if suite.succeeded(run):
+        suite.close(np.load(suite.folder / "one.npy"), fit(A, B, 7, intercept=False)[0], 1e-10, "one damping")
+    run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", "1:10:3", "--output", "planned.npy", "--dry-run", ranks=2)
+    suite.check(suite.succeeded(run) and "in all" in run.output and not (suite.folder / "planned.npy").exists(), run.output)
+    for words, status, text in ((["--alphas", "1:2:3", "--dampings", "3"], 2, "--dampings D, or --alphas"), ([], 2, "--dampings D, or --alphas"),
+                                (["--alphas", "1:2:3", "--folds", "1"], 2, "1"), (["--alphas", "1:2:3", "--folds", "A.npy"], 65, "vector"),
+                                (["--alphas", "1:2:3", "--folds", "60"], 2, "has one row")):
+        run, *_ = ridge(suite, *words, status=status)
+        suite.check(text in run.errors, words, run.errors)
+    B[3, 2] = np.nan
+    np.save(suite.folder / "B.npy", B)
+    run, *_ = ridge(suite, "--alphas", "1:2:3", ranks=2, status=65)
+    suite.check("row 3, column 2" in run.errors, run.errors)
+
+
+def test(suite, _full):
+    check_values(suite)
+    check_scikit_learn(suite)
+    check_words(suite)
+
+
+if __name__ == "__main__":
+    program.main(test, __doc__)

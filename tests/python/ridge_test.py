@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ridges from Python, against NumPy, and scikit-learn where it is installed."""
+import numpy as np
+import pytest
+from ranks import COMM, expect_error, grids
+
+import gridlops as gl
+
+ALPHAS = np.geomspace(0.1, 1000, 9)
+
+
+def problem(dtype, m=40, n=9, r=6):
+    rng = np.random.default_rng(5)
+    draw = lambda *shape: rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else 0)  # noqa: E731
+    A = draw(m, n) + 2
+    return A.astype(dtype), (A @ draw(n, r) + 5 + np.geomspace(0.1, 20, r) * draw(m, r)).astype(dtype)
+
+
+def fit(A, B, alpha):
+    mean, of_B = A.mean(0), B.mean(0)
+    centred = A - mean
+    X = np.linalg.solve(centred.conj().T @ centred + alpha * np.eye(A.shape[1]), centred.conj().T @ (B - of_B))
+    return X, of_B - mean @ X
+
+
+def scores(A, B, labels, score):
+    found = np.zeros((len(ALPHAS), B.shape[1]))
+    for label in np.unique(labels):
+        test = labels == label
+        for d, alpha in enumerate(ALPHAS):
+            X, intercept = fit(A[~test], B[~test], alpha)
+            found[d] += score(B[test], A[test] @ X + intercept) / len(np.unique(labels))
+    return found
+
+
+def mse(B, P):
+    return -np.mean(np.abs(B - P) ** 2, axis=0)
+
+
+def test_a_ridge_on_every_grid():
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        A, B = problem(dtype)
+        wide = A.astype(np.result_type(A, float)), B.astype(np.result_type(B, float))
+        eps = np.finfo(dtype).eps
+        labels = np.arange(len(A)) % 4
+        expected = scores(*wide, labels, mse)
+        for grid in grids():
+            op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape), dtype).scatter(A))
+            for layout in (op.range.rows, gl.Cut("uncut", [len(A)])):
+                columns = gl.Cut("uncut", [6]) if layout == op.range.rows else gl.Cut.balanced("all", 6, grid.native)
+                data = gl.Matrix(grid, gl.Layout(layout, columns), dtype).scatter(B)
+                X, report = gl.ridge(op, data, ALPHAS, folds=labels, score="negative-mse", batch=4)
+                whole = X.gather()
+                if not grid.is_member:
+                    assert len(report["alphas"]) == 0
+                    continue
+                assert np.abs(report["scores"] - expected).max() <= 1e4 * eps * np.abs(expected).max()
+                assert (report["alphas"] == ALPHAS[report["scores"].argmax(0)]).all()
+                assert report["intercepts"].dtype == A.dtype and set(report["reasons"]) <= {"converged", "stagnated"}
+                for j, alpha in enumerate(report["alphas"]):
+                    x, intercept = fit(wide[0], wide[1][:, j:j + 1], alpha)
+                    assert abs(report["intercepts"][j] - intercept[0]) <= 1e3 * eps * (1 + np.abs(x).sum() * np.abs(A).max())
+                    assert whole is None or np.abs(whole[:, j] - x[:, 0]).max() <= 1e3 * eps * np.abs(x).max()
+                none, same = gl.ridge(op, data, ALPHAS, folds=labels, score="negative-mse", coefficients=False)
+                assert none is None and (same["alphas"] == report["alphas"]).all() and same["reasons"] == []
+
+
+def test_what_a_ridge_refuses():
+    for grid in grids():
+        A, B = problem("float64")
+        op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape)).scatter(A))
+        data = gl.zeros(op.range, 6).scatter(B)
+        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, -1]), "damping -1")  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], folds="loo"), "no validation 'loo'", "leave-one-out")  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], folds=[0.5] * 40), "whole numbers")  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.ridge(2 * op, data, [1, 2]), "no rows to read")  # noqa: B023
+
+
+def test_estimators_take_the_arrays_of_rank_0():
+    for dtype in ("float32", "float64"):
+        A, B = problem(dtype)
+        mine = (A, B) if COMM.rank == 0 else (None, None)
+        model = gl.RidgeCV(ALPHAS, cv=4, alpha_per_target=True, scoring="neg_mean_squared_error").fit(*mine)
+        labels = np.repeat(np.arange(4), 10)
+        chosen = ALPHAS[scores(A.astype(float), B.astype(float), labels, mse).argmax(0)]
+        assert (model.alpha_ == chosen).all() and model.scores_.shape == (9, 6)
+        assert model.coef_.shape == (6, 9) and model.coef_.dtype == A.dtype and model.n_features_in_ == 9
+        assert model.predict(A).dtype == A.dtype
+        bound = 1e4 * np.finfo(dtype).eps
+        for j, alpha in enumerate(chosen):
+            x, intercept = fit(A.astype(float), B[:, j:j + 1].astype(float), alpha)
+            assert np.abs(model.predict(A)[:, j] - (A @ x + intercept)[:, 0]).max() <= bound * np.abs(B).max()
+        together = gl.RidgeCV(ALPHAS, cv=4).fit(*mine)
+        assert isinstance(together.alpha_, float) and together.best_score_ == pytest.approx(together.scores_.mean(1).max())
+        plain = gl.Ridge(chosen).fit(*mine)
+        assert np.abs(plain.coef_ - model.coef_).max() <= bound * np.abs(model.coef_).max()
+        one = gl.Ridge(3.0).fit(A if COMM.rank == 0 else None, B[:, 2] if COMM.rank == 0 else None)
+        assert one.coef_.shape == (9,) and one.predict(A).shape == (40,)
+        assert one.score(A, B[:, 2]) == pytest.approx(1 - np.sum((B[:, 2] - one.predict(A)) ** 2) / np.sum((B[:, 2] - B[:, 2].mean()) ** 2), abs=1e-5)
+    # What is wrong on rank 0 is raised on all.
+    expect_error(ValueError, lambda: gl.Ridge().fit(A * np.nan if COMM.rank == 0 else None, B), "contains NaN")
+    expect_error(gl.UsageError, lambda: gl.RidgeCV(scoring="accuracy").fit(A, B), "no scoring 'accuracy'")
+    overlapping = [(np.arange(10, 40), np.arange(10)), (np.arange(5, 40), np.arange(5))]
+    expect_error(gl.UsageError, lambda: gl.RidgeCV(cv=overlapping).fit(A, B), "two test sets")
+
+
+def test_estimators_beside_scikit_learn():
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn.linear_model import Ridge, RidgeCV
+    from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    assert sklearn
+    A, B = problem("float64")
+    groups = np.arange(40) // 3 % 5
+    for cv in (5, KFold(3, shuffle=True, random_state=1), GroupKFold(4)):
+        model = gl.RidgeCV(ALPHAS, cv=cv, alpha_per_target=True, standardize=True).fit(A, B, groups=groups)
+        for j in range(B.shape[1]):
+            search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": ALPHAS}, cv=cv).fit(A, B[:, j], groups=groups)
+            assert model.alpha_[j] == search.best_params_["ridge__alpha"]
+            assert model.best_score_[j] == pytest.approx(search.best_score_, abs=1e-10)
+            assert np.allclose(model.predict(A)[:, j], search.predict(A), atol=1e-8)
+    for per_target in (False, True):
+        ours, theirs = (kind(ALPHAS, alpha_per_target=per_target).fit(A, B) for kind in (gl.RidgeCV, RidgeCV))
+        assert np.array_equal(ours.alpha_, theirs.alpha_) and np.allclose(ours.coef_, theirs.coef_)
+        assert np.allclose(ours.best_score_, theirs.best_score_) and np.allclose(ours.intercept_, theirs.intercept_)
+
+
+def test_scikit_learn_accepts_the_estimators():
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    if COMM.size > 1:
+        pytest.skip("its checks draw data of their own, which ranks must not")
+    for estimator in (gl.Ridge(), gl.RidgeCV(), gl.RidgeCV(cv=3)):
+        checks.check_estimator(estimator)
