@@ -273,7 +273,6 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
                 .shape = shape,
                 .device = "cpu",
                 .transport = transport_of(*grid),
-                .product = RunFacts::Product{name_of(Algorithm::stationary_a), name_of(Storage::columns)},
                 .choices = calibration.source_of_choices(shape.type),
                 .figures = summary.figures,
                 .problem = "minimise |b - beta - A x|^2 + alpha |x|^2",

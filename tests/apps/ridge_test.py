@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks `gridlops ridge` against NumPy's normal equations, and against scikit-learn where it is installed. ridge_test.py LAUNCH PROGRAM"""
+import json
+
 import numpy as np
 
 import program
@@ -47,7 +49,9 @@ def ridge(suite, *words, ranks=None, status=0):
                     "--scores", "scores.npy", "--report", "R.json", *words, ranks=ranks)
     if not suite.succeeded(run, status) or status:
         return run, None, None, None, None
-    suite.report("R.json", "ridge", ranks or 1, [ranks or 1, 1])
+    report = json.loads((suite.folder / "R.json").read_text(encoding="utf-8"), parse_constant=program.not_json)
+    wrong = [] if program.jsonschema is None else [error.message for error in program.schema().iter_errors(report)]
+    suite.check(not wrong and (report["command"], report["ranks"], report["grid"]) == ("ridge", ranks or 1, [ranks or 1, 1]), wrong, report)
     return run, *(np.load(suite.folder / name) for name in ("X.npy", "beta.npy", "chosen.npy", "scores.npy"))
 
 
@@ -104,7 +108,7 @@ def check_words(suite):
     np.save(suite.folder / "A.npy", A)
     np.save(suite.folder / "B.npy", B)
     run, X, *_ = ridge(suite, "--dampings", "3:30:2", "--intercept")
-    suite.check(run.warning_lines() and "chose an end of the range" in run.warning_lines()[0], run.errors)
+    suite.check(any("chose an end of the range" in line for line in run.warning_lines), run.errors)
     _, of_alphas, *_ = ridge(suite, "--alphas", "9:900:2", "--intercept")
     suite.close(X, of_alphas, 1e-12, "--dampings are the roots of --alphas")
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", 7, "--output", "one.npy")
