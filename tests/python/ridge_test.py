@@ -65,6 +65,21 @@ def test_a_ridge_on_every_grid():
                 assert none is None and (same["alphas"] == report["alphas"]).all() and same["reasons"] == []
 
 
+def test_a_ridge_of_any_storage():
+    A, B = problem("float64")
+    for grid in grids():
+        matrix = gl.Matrix(grid, grid.matrix_layout(*A.shape)).scatter(A)
+        op = gl.matrix_mult(matrix)
+        data = gl.zeros(op.range, 6).scatter(B)
+        X, report = gl.ridge(op, data, ALPHAS)
+        X = X.gather()
+        for other in (gl.stream_matrix(matrix, memory=1000), gl.compress(matrix, 1e-13, tile=8), gl.matrix_mult(matrix, storage="packed")):
+            again, same = gl.ridge(other, data, ALPHAS)
+            again = again.gather()
+            assert np.array_equal(same["alphas"], report["alphas"]) and np.allclose(same["scores"], report["scores"], atol=1e-10)
+            assert again is None or np.allclose(again, X, atol=1e-10)
+
+
 def test_what_a_ridge_refuses():
     for grid in grids():
         A, B = problem("float64")

@@ -154,20 +154,26 @@ class FoldRows {
 
   /// Tells all ranks who has which rows, and puts them in order.
   void sort() {
-    std::vector<Index> counts(at(ranks())), theirs(at(rows()));
+    std::vector<Index> counts, theirs, next;
+    std::vector<int> owner;
+    attempt(comm_, [&] {
+      counts.resize(at(ranks()));
+      theirs.resize(at(rows()));
+      owner.resize(at(rows()));
+      numbers_.resize(at(rows()));
+      first_.assign(at(folds_ * ranks() + 1), 0);
+      next.resize(first_.size());
+    });
     const Index my_count = std::ssize(my_numbers_);
     comm_.all_gather(std::span(&my_count, 1), counts);
     comm_.all_gather_v(my_numbers_, theirs, counts);
-    first_.assign(at(folds_ * ranks() + 1), 0);
-    std::vector<int> owner(at(rows()));
     for (Index k = 0, place = 0; k < ranks(); ++k)
       for (Index i = 0; i < counts[at(k)]; ++i, ++place) {
         owner[at(place)] = static_cast<int>(k);
         ++first_[at(fold_of_row_[at(theirs[at(place)])] * ranks() + k + 1)];
       }
     for (std::size_t k = 1; k < first_.size(); ++k) first_[k] += first_[k - 1];
-    std::vector<Index> next = first_;
-    numbers_.resize(at(rows()));
+    next = first_;
     for (Index k = 0; k < rows(); ++k)
       numbers_[at(next[at(fold_of_row_[at(theirs[at(k)])] * ranks() + owner[at(k)])]++)] = theirs[at(k)];
     my_rows_ = 0;

@@ -159,7 +159,10 @@ class RidgeRun {
         options_(options),
         X_(X),
         folds_(folds_of(A.rows(), options)),
-        rows_(*matrix_in_blocks(A), *grid_, A.cols(), folds_.of_row, folds_.all, options.intercept) {}
+        rows_(*matrix_in_blocks(A), *grid_, A.cols(), folds_.of_row, folds_.all, options.intercept) {
+    report_.folds = folds_.predicted;
+    report_.columns.resize(at(B.cols()));
+  }
 
   RidgeReport run() {
     rows_.read();
@@ -174,8 +177,6 @@ class RidgeRun {
     std::vector<Index> wanted;
     for (Index f = 0; f < folds_.predicted; ++f) wanted.push_back(f);
     if (X_ != nullptr || predicts_all(options_)) wanted.push_back(RidgeModel<T>::all);
-    report_.folds = folds_.predicted;
-    report_.columns.resize(at(B_.cols()));
     if (wanted.empty()) return choose_given();
     models_ = make_models<T>(comm_, grid_->backend(), rows_, wanted, model_options_);
     const Index of_column = RidgeBatch<T>::bytes_of_column(rows_.rows(), rows_.cols(), folds_.all,
@@ -416,7 +417,9 @@ RidgeReport ridge(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const
   });
   if (!grid->is_member()) return {};
   const TraceRegion region("ridge");
-  return RidgeRun<T>(A, B, options, X).run();
+  std::optional<RidgeRun<T>> run;
+  attempt(grid->comm(), [&] { run.emplace(A, B, options, X); });
+  return run->run();
 }
 
 Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type, const RidgeOptions& options,

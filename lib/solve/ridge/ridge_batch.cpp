@@ -50,7 +50,6 @@ RidgeBatch<T>::RidgeBatch(Communicator& comm, const std::shared_ptr<Backend>& ba
                           const ModelOptions& options, bool with_coefficients, Index most)
     : comm_(comm),
       rows_(rows),
-      models_(models),
       score_(score),
       options_(options),
       with_coefficients_(with_coefficients),
@@ -201,6 +200,28 @@ struct RidgeBatch<T>::Figures {
   Wide sum{};            ///< of the data without their training mean
 };
 
+/// y ← column j of the tested rows, without the mean of the training rows.
+template <Scalar T>
+auto RidgeBatch<T>::centre(const RidgeModel<T>& model, Index j, T* y) const -> Figures {
+  Figures figures;
+  const Index rows = figures.rows = model.tested.size;
+  figures.power = powers_[at(j)];
+  const T* const from = data().column(j) + model.tested.begin;
+  Wide sum(0);
+  for (Index i = 0; i < rows; ++i) sum += Wide(from[i]);
+  const Wide mean = sum / static_cast<double>(rows), training = mean_of(model, j);
+  SquareSum deviation;
+  for (Index i = 0; i < rows; ++i) {
+    y[i] = T(Wide(from[i]) - training);
+    deviation.add(std::abs(Wide(from[i]) - mean));
+  }
+  figures.sum = sum - training * static_cast<double>(rows);
+  const double rounding = 8 * std::numeric_limits<double>::epsilon() * std::abs(mean);
+  if (deviation.root() > rounding * std::sqrt(static_cast<double>(rows)))
+    figures.deviation = deviation.root();
+  return figures;
+}
+
 template <Scalar T>
 double RidgeBatch<T>::score_of(const RidgeModel<T>& model, const Figures& y, const T* rotated,
                                const T* residual) const {
@@ -253,25 +274,8 @@ void RidgeBatch<T>::score_columns(const RidgeModel<T>& model, double* scores) {
     const MatrixView<T> Y = tested_.matrix(rows, some.size),
                         E = residuals_.matrix(model.rows_of_R, some.size),
                         U = weighted_.matrix(size, some.size);
-    std::vector<Figures> figures(at(some.size));
-    for (Index j = 0; j < some.size; ++j) {
-      const T* const y = data().column(first + j) + model.tested.begin;
-      Figures& of_column = figures[at(j)];
-      Wide sum(0);
-      for (Index i = 0; i < rows; ++i) sum += Wide(y[i]);
-      const Wide mean = sum / static_cast<double>(rows), training = mean_of(model, first + j);
-      SquareSum deviation;
-      for (Index i = 0; i < rows; ++i) {
-        Y(i, j) = T(Wide(y[i]) - training);
-        deviation.add(std::abs(Wide(y[i]) - mean));
-      }
-      of_column.rows = rows;
-      of_column.power = powers_[at(first + j)];
-      of_column.sum = sum - training * static_cast<double>(rows);
-      const double rounding = 8 * std::numeric_limits<double>::epsilon() * std::abs(mean);
-      if (deviation.root() > rounding * std::sqrt(static_cast<double>(rows)))
-        of_column.deviation = deviation.root();
-    }
+    std::vector<Figures> figures;
+    for (Index j = 0; j < some.size; ++j) figures.push_back(centre(model, first + j, Y.column(j)));
     MatrixView<T> rotated = Y;
     if (model.is_rotated) {
       rotated = rotated_.matrix(model.rows_of_R, some.size);

@@ -88,6 +88,7 @@ class RidgeBatch {
   double mean_leverage(const RidgeModel<T>& model, double alpha) const;
   bool divide_residuals(const RidgeModel<T>& model, Index d, MatrixView<T> E) const;
   struct Figures;
+  Figures centre(const RidgeModel<T>& model, Index j, T* y) const;
   double score_of(const RidgeModel<T>& model, const Figures& figures, const T* rotated,
                   const T* residual) const;
   template <Scalar S>
@@ -99,7 +100,6 @@ class RidgeBatch {
 
   Communicator& comm_;
   const FoldRows<T>& rows_;
-  const std::vector<RidgeModel<T>>& models_;
   const RidgeScore score_;
   const ModelOptions& options_;
   const bool with_coefficients_, is_narrow_;

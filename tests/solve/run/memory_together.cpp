@@ -10,6 +10,7 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/ops/slice_groups.hpp"
+#include "gridlops/solve/ridge.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/spectral_factor.hpp"
 #include "gridlops/solve/spectrum.hpp"
@@ -454,6 +455,21 @@ TEST_CASE("Factors of all dampings have their memory on all ranks or on none") {
       const auto V = spectral_factor(*A, 0.1);
       check_every_allocation(grid, "curves of dampings", [&]() -> Action {
         return [&] { static_cast<void>(damping_curves(*A, B, *V, damps, DampingRule::discrepancy, 1)); };
+      });
+    }
+  }
+}
+
+TEST_CASE("A ridge has its memory on all ranks or on none") {
+  for (const GridPtr& grid : failing_grids()) {
+    if (!grid->is_member()) continue;
+    for (const Index rows : {12, 4}) {
+      const OperatorPtr<double> A = matrix(grid, Algorithm::stationary_a, rows, 5);
+      const DistMatrix<double> B = of_integers(grid, A->range().layout(3), 2);
+      const auto X = std::make_shared<DistMatrix<double>>(grid, A->domain().layout(3));
+      const RidgeOptions options{.alphas = {1, 2}, .folds = contiguous_folds(rows, 2)};
+      check_every_allocation(grid, "a ridge", [&]() -> Action {
+        return [&, X] { static_cast<void>(ridge(*A, B, options, X.get())); };
       });
     }
   }
