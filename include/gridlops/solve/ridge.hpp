@@ -88,6 +88,8 @@ struct RidgeReport {
 /// single precision are multiplied in it where rounding changes predictions by less than 10⁻⁵ of the data,
 /// otherwise in double precision until the predictions.
 ///
+/// Reasons: docs/decisions/0067-ridge.md.
+///
 /// Eigenvalues with λ + D² ≤ max(m, n)·ε·λ_max, ε that of double precision, count as 0: then x is the
 /// shortest. Throws ShapeError and UsageError, on all ranks, if options do not fit A, B or each other;
 /// InputError if A or B have NaN or infinity, with the place; OutOfMemory if a rank lacks memory.
