@@ -15,7 +15,7 @@
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "matrix/matrix_file.hpp"
-#include "measure/memory_plan.hpp"
+#include "matrix/memory_plan.hpp"
 #include "measure/report.hpp"
 #include "solve/sweep.hpp"
 #include "subcommands.hpp"
