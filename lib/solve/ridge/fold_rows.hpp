@@ -108,7 +108,7 @@ class FoldRows {
     std::vector<Wide> sums;
     std::array<double, 1> largest{};
     visit_whole_rows<T>(
-        A_, grid_, failures,
+        A_, Op::none, grid_, failures,
         [&](Range rows, MatrixView<const T> elements) {
           failures.run([&] {
             for (Index i = 0; i < rows.size; ++i) my_numbers_.push_back(rows.begin + i);
@@ -188,7 +188,7 @@ class FoldRows {
     std::vector<Index> next = my_first_;
     const Real<T> scale = static_cast<Real<T>>(std::ldexp(1.0, power_));
     visit_whole_rows<T>(
-        A_, grid_, failures,
+        A_, Op::none, grid_, failures,
         [&](Range rows, MatrixView<const T> elements) {
           failures.run([&] {
             std::vector<Index> to;
