@@ -104,8 +104,9 @@ double factor_seconds(const PlannedIteration& iteration, GridShape grid, const M
   unit_vectors.shape.nrhs = std::min(iteration.shape.rows, iteration.shape.cols);
   const double products = iteration_seconds(unit_vectors, grid, machine),
                // Of rows, or of columns in memory, the half of AᴴA is enough, the first of its two products.
-      gram = never_moves_A(iteration.algorithm) && (m >= n || iteration.pass_seconds == 0) ? products / 4
-                                                                                           : products;
+      gram = never_moves_A(iteration.algorithm) && (m >= n || iteration.place != MatrixPlace::disk)
+                 ? products / 4
+                 : products;
   return gram + products * least * P / (12 * std::max(m, n));
 }
 

@@ -117,6 +117,9 @@ def check_proven_bounds(suite, rng):
     suite.check("nothing bounds that of column 0" in run.output and report["figures"]["sigma_min"] == 0, run.output[-300:], report)
     run, _, _ = singular.solve("--sigma-min", "proven", "--error", 1e-2, status=2)
     suite.check("what --sigma-min proven does not find" in run.errors, run.errors)
+    Problem(suite, problem.A, problem.B).solve("--algorithm", "summa", "--iterations", 1, "--checkpoint", "summa", grid=(1, 2), status=3)
+    run, _, _ = problem.solve("--restart", "summa", "--sigma-min", "proven", grid=(1, 2), status=2)
+    suite.check("--sigma-min proven needs --algorithm stationary-a or block, and not summa" in run.errors, run.errors)
     run, _, _ = Problem(suite, problem.A[:30], problem.B[:30]).solve("--sigma-min", "proven", status=2)
     suite.check("--sigma-min is proven, but A is 30 x 40" in run.errors, run.errors)
 

@@ -129,8 +129,9 @@ class Operator:
     def proven_sigma_min(self) -> float:
         """What the smallest singular value of A is not below for certain, for :func:`error_bounds` (collective).
 
-        0: it cannot be proven, as for condition numbers above 1e12. Below 1e10 it is within a tenth of the singular value. A has at
-        least as many rows as columns, and is a matrix that never moves, which is read two or three times.
+        0: it cannot be proven, since rounding hides it. It is within a tenth of the singular value up to condition numbers of about
+        1e16/n for n columns, or 1e15/n² if many singular values are as small. A has at least as many rows as columns, and is a
+        matrix that never moves, which is read two or three times.
         """
         return self.native.proven_sigma_min()
 

@@ -19,8 +19,24 @@ namespace gridlops::program {
 
 namespace {
 
-/// Begins a task with the headers of A, B and the initial guess (collective over world). Throws InputError on
-/// all ranks if they do not fit together.
+/// Throws UsageError if --sigma-min cannot be for an A of this shape.
+void check_sigma_min(const SolveArguments& arguments, const MatrixFile& A) {
+  if ((arguments.sigma_min.value_or(0) > 0 || arguments.proves_sigma_min()) && A.rows() < A.cols()) {
+    throw UsageError(fmt::format(
+        "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
+        arguments.sigma_min ? fmt::format("{}", *arguments.sigma_min) : arguments.sigma_min_way, A.rows(),
+        A.cols()));
+  }
+  if (arguments.sketches() && A.rows() < sketch_rows(A.cols())) {
+    throw UsageError(fmt::format(
+        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: take proven, or give a "
+        "number, the smallest singular value of A",
+        A.rows(), A.cols(), sketch_rows(A.cols())));
+  }
+}
+
+/// Begins a task with the headers of A, B and the initial guess (collective over world). Throws InputError or
+/// UsageError on all ranks if they do not fit together.
 SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
   const std::string &matrix = arguments.product.matrix, &rhs = arguments.rhs, &initial = arguments.initial;
   constexpr const char* hint = "did you transpose A? Its transpose would fit";
@@ -29,6 +45,7 @@ SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
   check_operand(matrix, A.header(), rhs, task.B, {A.rows(), "rows of A", hint});
   if (const std::string refusal = shape_refusal(arguments.solver, A.rows(), A.cols()); !refusal.empty())
     throw InputError(fmt::format("{} is {}", matrix, refusal));
+  check_sigma_min(arguments, A);
   std::vector<std::pair<std::string, MatrixHeader>> files{{matrix, A.header()}, {rhs, task.B}};
   if (!initial.empty()) {
     const MatrixHeader& X0 = task.X0.emplace(read_matrix_header(world, initial));
@@ -145,22 +162,6 @@ std::optional<SolverSeconds> seconds_with(Solver solver, SolveTask task, int ran
                        factor_seconds(iteration, grid, task.machine)};
 }
 
-/// Throws UsageError if --sigma-min cannot be for an A of this shape.
-void check_sigma_min(const SolveArguments& arguments, const ProductShape& shape) {
-  if ((arguments.sigma_min.value_or(0) > 0 || arguments.proves_sigma_min()) && shape.rows < shape.cols) {
-    throw UsageError(fmt::format(
-        "--sigma-min is {}, but A is {} x {}: it takes some x to 0, and only damping bounds errors there",
-        arguments.sigma_min ? fmt::format("{}", *arguments.sigma_min) : arguments.sigma_min_way, shape.rows,
-        shape.cols));
-  }
-  if (arguments.sketches() && shape.rows < sketch_rows(shape.cols)) {
-    throw UsageError(fmt::format(
-        "--sigma-min is probable, but A is {} x {}, and a sketch would have {} rows: take proven, or give a "
-        "number, the smallest singular value of A",
-        shape.rows, shape.cols, sketch_rows(shape.cols)));
-  }
-}
-
 }  // namespace
 
 SolveTask make_task(Communicator& world, const SolveArguments& given, const Ranks& ranks) {
@@ -186,9 +187,9 @@ SolveTask make_task(Communicator& world, const SolveArguments& given, const Rank
   task.own_memory = grid;
   task.placed.iteration = iteration_for(task, grid->shape());
   task.placed.grid = matrix_grid(task.iteration().algorithm, grid);
-  check_sigma_min(task.arguments, task.shape);
   require_same_options(task);
   // With the values that a restart takes from its run.
+  check_rules(rules_of(task.arguments));
   check_rules(rules_of(request_of(task)));
   task.placed = find_room(world, task);
   return task;

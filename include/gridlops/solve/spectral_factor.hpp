@@ -27,7 +27,7 @@ class GRIDLOPS_EXPORT SpectralFactor : public Factor<T> {
   /// ranks.
   const std::vector<double>& singular_values() const { return values_; }
   /// Returns what singular values must exceed to be more than rounding: nε‖A‖, of the elements of A, if V
-  /// comes from QR, or 10nε‖A‖, of y in x = Aᴴy, if U does, else √(nε)‖A‖, of AᴴA or AAᴴ.
+  /// comes from QR, or min(10nε, (ε²/100)^⅓)‖A‖, of y in x = Aᴴy, if U does, else √(nε)‖A‖, of AᴴA or AAᴴ.
   double resolution() const { return resolution_; }
   /// Whether this singular value and damping are more than rounding together. If not, the direction is no
   /// part of any solution.

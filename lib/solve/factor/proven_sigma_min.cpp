@@ -101,7 +101,8 @@ double norm_bound(MatrixView<const S> X, double frobenius_norm, MatrixView<S> K,
     cblas::add_gram(n, n, R.data, n, K.data, n);  // XᴴX − νI + RᴴR
     const double squared = nu + upper_norm<S>(K, true) + gamma<S>(X.cols + 2) * of_sums +
                            gamma<S>(X.cols) * frobenius_norm * frobenius_norm;
-    return std::min(raised(std::sqrt(squared), 0), frobenius_norm);
+    const double bound = raised(std::sqrt(squared), 0);
+    return bound < frobenius_norm ? bound : frobenius_norm;  // also if it is NaN
   }
   return frobenius_norm;
 }
@@ -154,15 +155,21 @@ class ProductOfRows {
   double squares_ = 0;
 };
 
-/// The R of AᴴA = RᴴR, by Cholesky where that is accurate, else by QR (collective over the grid).
+/// The R of AᴴA = RᴴR, by Cholesky where that is accurate, else by QR (collective over the grid). Returns
+/// false if A, or its norm, is not finite.
 template <Scalar T>
-void factor_normal_matrix(Communicator& comm, NormalMatrix<T>& G) {
-  G.compute();
+bool factor_normal_matrix(Communicator& comm, NormalMatrix<T>& G) {
+  try {
+    G.compute();
+  } catch (const InputError&) {
+    return false;
+  }
   const double condition = largest_of(comm, [&] {
     if (!lapack::cholesky(G.view())) return std::numeric_limits<double>::infinity();
     return lapack::condition_of_upper(MatrixView<const Accumulator<T>>(G.view()));
   });
   if (!(static_cast<double>(G.size()) * G.epsilon() * condition * condition <= 0.1)) G.factor_rows(0);
+  return true;
 }
 
 /// R becomes its inverse, with the bits of rank 0 (collective). Returns whether it has one.
@@ -209,7 +216,7 @@ double proven_sigma_min(const LinearOperator<T>& A) {
     H = Buffer<Wide>(grid->backend(), n * n);
     if (comm.rank() == 0) memory = Buffer<Wide>(grid->backend(), n * n);
   });
-  factor_normal_matrix(comm, *X);
+  if (!factor_normal_matrix(comm, *X)) return std::numeric_limits<double>::quiet_NaN();
   if (!invert_on_root(comm, X->view())) return 0;
 
   std::fill_n(H.data(), H.size(), Wide(0));
@@ -230,7 +237,9 @@ double proven_sigma_min(const LinearOperator<T>& A) {
     proven[0] = proven_by<Wide>(A.rows(), norm_of_A, X->view(), H.matrix(n, n), memory.matrix(n, n));
   });
   comm.broadcast(proven, 0);
-  return std::ldexp(proven[0], -X->power());
+  const double sigma = std::ldexp(proven[0], -X->power());
+  return std::ldexp(sigma, X->power()) > proven[0] ? std::nextafter(sigma, 0.0)
+                                                   : sigma;  // below the normal range
 }
 
 Index proven_sigma_min_bytes(Index rows, Index cols, ScalarType type, int ranks) {

@@ -421,3 +421,20 @@ TEST_CASE("What cannot have a factor, or does not fit one, is refused on all ran
     CHECK_THROWS_AS(solve(Solver::cgls, *A, B, X, {}, {.factor = R.get()}), UsageError);
   }
 }
+
+TEST_CASE("In single precision a wide matrix keeps the directions that its elements determine") {
+  const Element<float> b = random_elements<float>(4);
+  for (const auto& grid : compact_grids()) {
+    const KnownSpectrum<float> matrix(150, 200, geometric(150, 1e4));
+    const OperatorPtr<float> A = dense_operator(grid, Algorithm::stationary_a, matrix);
+    SolveOptions options;
+    options.damp = 1e-4;
+    const Solution<float> solution = solve<float>(direct, *A, 2, b, options);
+    if (!grid->is_member()) continue;
+    for (Index j = 0; j < 2; ++j) {
+      CAPTURE(solution.verdict(j).iterations);
+      CHECK(is_solved(solution.verdict(j).reason));
+      CHECK(relative_difference(solution.column(j), matrix.least_squares_solution(b, j, 1e-4)) <= 1e-2);
+    }
+  }
+}
