@@ -270,8 +270,8 @@ FactorBytes factor_bytes(Index rows, Index cols, ScalarType type, Index nrhs, in
   const bool is_wide = type == ScalarType::f64 || type == ScalarType::c128;
   const Index kept = n * n * size_of(type), sum = is_wide ? kept : 2 * kept;
   const Index of_columns = n * balanced_part(nrhs, ranks, 0).size * size_of(type);
-  const Index beside = std::max(
-      {is_wide ? 0 : kept, gram_matrix_bytes(rows, cols, type, ranks), qr_of_rows_bytes(n, type, ranks)});
+  const Index beside = std::max({is_wide ? 0 : kept, gram_matrix_bytes(rows, cols, type, ranks),
+                                 qr_of_rows_bytes(rows, cols, type, ranks)});
   return {sum + beside, kept, 3 * of_columns};
 }
 

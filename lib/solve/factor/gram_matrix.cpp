@@ -109,12 +109,12 @@ double gram_matrix(const LinearOperator<T>& A, Op op, int power, MatrixView<Accu
 
 Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks) {
   const Index n = std::min(rows, cols), size = size_of(type), wide = size_of_sums(type);
-  const Index by_rows =
-      exchanged_rows_bytes(n, size, ranks) + (size == wide ? 0 : ConvertedRows<double>::most * n * wide);
+  const Index by_rows = visited_rows_bytes(rows, cols, size, ranks) +
+                        (size == wide ? 0 : ConvertedRows<double>::most * n * wide);
   if (rows >= cols) return by_rows;
   // E, Y, the whole columns, and the message in which they come.
   const Index by_products = most_unit_vectors * (3 * n + cols) * size;
-  return std::max(by_rows + 2 * visited_columns(n, size) * n * size, by_products);
+  return std::max(by_rows, by_products);
 }
 
 #define GRIDLOPS_INSTANTIATE(T) \

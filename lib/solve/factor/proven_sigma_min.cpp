@@ -245,8 +245,8 @@ double proven_sigma_min(const LinearOperator<T>& A) {
 Index proven_sigma_min_bytes(Index rows, Index cols, ScalarType type, int ranks) {
   const Index converted = ConvertedRows<double>::most * cols * size_of_sums(type);
   return 3 * cols * cols * size_of_sums(type) +
-         std::max({gram_matrix_bytes(rows, cols, type, ranks), qr_of_rows_bytes(cols, type, ranks),
-                   converted + exchanged_rows_bytes(cols, size_of(type), ranks)});
+         std::max({gram_matrix_bytes(rows, cols, type, ranks), qr_of_rows_bytes(rows, cols, type, ranks),
+                   converted + visited_rows_bytes(rows, cols, size_of(type), ranks)});
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template double proven_sigma_min(const LinearOperator<T>&);

@@ -81,10 +81,11 @@ void qr_of_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, int 
   reflector.join(grid.comm());
 }
 
-Index qr_of_rows_bytes(Index cols, ScalarType type, int ranks) {
+Index qr_of_rows_bytes(Index rows, Index cols, ScalarType type, int ranks) {
+  const Index n = std::min(rows, cols);
   const Index elements =
-      ConvertedRows<double>::most * cols + lapack::elements_to_append(cols) + (ranks > 1 ? cols * cols : 0);
-  return elements * size_of_sums(type) + exchanged_rows_bytes(cols, size_of(type), ranks);
+      ConvertedRows<double>::most * n + lapack::elements_to_append(n) + (ranks > 1 ? n * n : 0);
+  return elements * size_of_sums(type) + visited_rows_bytes(rows, cols, size_of(type), ranks);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                           \

@@ -14,7 +14,8 @@ template <Scalar T>
 void qr_of_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, int power, double damp,
                 MatrixView<Accumulator<T>> R);
 
-/// Returns the most bytes that qr_of_rows() takes on a rank, besides R. ranks: their number.
-Index qr_of_rows_bytes(Index cols, ScalarType type, int ranks);
+/// Returns the most bytes that qr_of_rows() takes on a rank, besides R, for a rows × cols matrix A, or for
+/// its adjoint if it has fewer rows than columns. ranks: their number.
+Index qr_of_rows_bytes(Index rows, Index cols, ScalarType type, int ranks);
 
 }  // namespace gridlops
