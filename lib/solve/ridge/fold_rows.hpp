@@ -17,6 +17,12 @@
 
 namespace gridlops {
 
+/// Whether A Aᴴ is decomposed, and not AᴴA. If all rows are predicted, each from the others, also where A may
+/// interpolate: AᴴA and a small damping would not tell how much of the data is left in that case.
+constexpr bool is_ridge_of_data(Index rows, Index cols, bool predicts_all) {
+  return rows < cols || (predicts_all && rows <= cols + 1);
+}
+
 /// The rows of A in the order of their folds: those of a fold are together, those of a rank together in it.
 /// Each is whole on one rank. What is kept is 2^power (row − reference), where the reference is the mean of
 /// all rows if they are centred, else 0.
@@ -30,14 +36,15 @@ class FoldRows {
 
   /// fold_of_row: from 0 on, less than folds; the same on all ranks.
   FoldRows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, Index cols, std::vector<Index> fold_of_row,
-           Index folds, bool centred)
+           Index folds, bool centred, bool of_data)
       : A_(A),
         grid_(grid),
         comm_(grid.comm()),
         cols_(cols),
         fold_of_row_(std::move(fold_of_row)),
         folds_(folds),
-        centred_(centred) {}
+        centred_(centred),
+        of_data_(of_data) {}
 
   /// Reads A twice (collective over the grid). Throws InputError, on all ranks, if an element is not finite.
   void read() {
@@ -49,6 +56,8 @@ class FoldRows {
   Index rows() const { return std::ssize(fold_of_row_); }
   Index cols() const { return cols_; }
   Index folds() const { return folds_; }
+  /// is_ridge_of_data().
+  bool of_data() const { return of_data_; }
   int power() const { return power_; }
   const std::vector<Wide>& reference() const { return reference_; }
   /// The places of a fold.
@@ -119,8 +128,9 @@ class FoldRows {
         [&] { sums.resize(at(cols_)); });
     failures.reduce(comm_, sums);
     comm_.all_reduce(largest, ReduceOp::max);
-    constexpr int most = std::numeric_limits<Real<T>>::max_exponent - 2;
-    power_ = largest[0] > 0 ? std::clamp(-std::ilogb(largest[0]), -most, most) : 0;
+    // 2^(2 power), which dampings are multiplied by, must be a number.
+    constexpr int least = 2 - std::numeric_limits<Real<T>>::max_exponent, most = std::min(-least, 500);
+    power_ = largest[0] > 0 ? std::clamp(-std::ilogb(largest[0]), least, most) : 0;
     reference_.assign(at(cols_), Wide(0));
     if (!centred_ || rows() == 0) return;
     // Of T, so that it is subtracted exactly where rows are close to it.
@@ -228,7 +238,7 @@ class FoldRows {
   const Index cols_;
   const std::vector<Index> fold_of_row_;
   const Index folds_;
-  const bool centred_;
+  const bool centred_, of_data_;
 
   std::vector<Wide> reference_;
   int power_ = 0;

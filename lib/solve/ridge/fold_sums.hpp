@@ -55,8 +55,12 @@ class FoldSums {
       const Wide mean = of_others(sums_, model.fold, j) / count;
       if (options.standardized) {
         const double variance = of_others(squares_, model.fold, j) / count - std::norm(mean);
-        if (variance > rounding_of_variance(mean, j))
-          model.scale[at(j)] = std::ldexp(1 / std::sqrt(variance), rows_.power());
+        if (variance > rounding_of_variance(mean, j)) {
+          model.scale[at(j)] = 1 / std::sqrt(variance);
+        } else if (!options.centred) {
+          // A constant feature is as the caller has it.
+          model.scale[at(j)] = std::ldexp(1.0, std::clamp(-rows_.power(), -400, 400));
+        }
       }
       if (options.centred) model.mean[at(j)] = mean;
     }

@@ -159,7 +159,8 @@ class RidgeRun {
         options_(options),
         X_(X),
         folds_(folds_of(A.rows(), options)),
-        rows_(*matrix_in_blocks(A), *grid_, A.cols(), folds_.of_row, folds_.all, options.intercept) {
+        rows_(*matrix_in_blocks(A), *grid_, A.cols(), folds_.of_row, folds_.all, options.intercept,
+              is_ridge_of_data(A.rows(), A.cols(), predicts_all(options))) {
     report_.folds = folds_.predicted;
     report_.columns.resize(at(B.cols()));
   }
@@ -167,20 +168,20 @@ class RidgeRun {
   RidgeReport run() {
     rows_.read();
     require_finite_data();
-    const double unit = std::ldexp(1.0, 2 * rows_.power());
     model_options_ = {options_.intercept,
                       options_.standardize,
                       options_.validation == RidgeValidation::leave_one_out,
                       predicts_all(options_),
                       {}};
-    for (const double alpha : options_.alphas) model_options_.alphas.push_back(alpha * unit);
+    const int unit = options_.standardize ? 0 : 2 * rows_.power();
+    for (const double alpha : options_.alphas) model_options_.alphas.push_back(std::ldexp(alpha, unit));
     std::vector<Index> wanted;
     for (Index f = 0; f < folds_.predicted; ++f) wanted.push_back(f);
     if (X_ != nullptr || predicts_all(options_)) wanted.push_back(RidgeModel<T>::all);
     if (wanted.empty()) return choose_given();
     models_ = make_models<T>(comm_, grid_->backend(), rows_, wanted, model_options_);
-    const Index of_column = RidgeBatch<T>::bytes_of_column(rows_.rows(), rows_.cols(), folds_.all,
-                                                           models_.front().is_narrow(), X_ != nullptr);
+    const Index of_column = RidgeBatch<T>::bytes_of_column(
+        rows_.rows(), rows_.cols(), folds_.all, rows_.of_data(), models_.front().is_narrow(), X_ != nullptr);
     const Index columns = batch_of(B_.cols(), of_column, options_.batch, comm_.size());
     const Partition& cut = B_.layout().cols.partition;
     std::optional<RidgeBatch<T>> batch;
@@ -192,7 +193,8 @@ class RidgeRun {
       batch.emplace(comm_, grid_->backend(), rows_, models_, options_.score, model_options_, X_ != nullptr,
                     most);
       fold_scores_.assign(at(B_.cols() * dampings() * score_folds()), 0.0);
-      report_.scores.assign(at(B_.cols() * dampings()), std::numeric_limits<double>::quiet_NaN());
+      if (score_folds() > 0)
+        report_.scores.assign(at(B_.cols() * dampings()), std::numeric_limits<double>::quiet_NaN());
     });
     const bool validates = options_.validation != RidgeValidation::none;
     // A column of its own damping is fitted at once, so that A^H B is not made again.
@@ -424,13 +426,14 @@ RidgeReport ridge(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, const
 
 Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type, const RidgeOptions& options,
                   Index folds, bool with_coefficients, int ranks) {
-  const bool of_data = rows < cols;
+  const bool of_data = is_ridge_of_data(rows, cols, predicts_all(options));
   const Index m = rows, n = cols, narrow = size_of(type), wide = size_of_sums(type),
               all = std::max<Index>(folds, 1),
               tested = folds > 0               ? m / folds + 1
                        : predicts_all(options) ? m
                                                : 0,
               size = std::min(m, n), models = folds + (with_coefficients || folds == 0 ? 1 : 0);
+  const bool validates = options.validation != RidgeValidation::none;
   const Index kept_rows = m / ranks * n + n + (ranks > 1 ? FoldRows<float>::together * n : 0);
   const Index rotated = std::min(tested, size);
   const Index kept =
@@ -438,13 +441,14 @@ Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type, const Rid
   const Index sums = of_data ? m * m + 2 * FoldRows<float>::together * n : (all + 2) * n * n;
   // Eigenvectors take 2 n^2 elements, and predictions of a fold as many as Q, R and the rows.
   const Index made = (sums + 2 * size * size + tested * (2 * n + 2 * size)) * wide + 2 * tested * n * narrow;
-  const Index of_column = with_scalar_type(
-      type, [&]<Scalar T>() { return RidgeBatch<T>::bytes_of_column(m, n, all, false, with_coefficients); });
+  const Index of_column = with_scalar_type(type, [&]<Scalar T>() {
+    return RidgeBatch<T>::bytes_of_column(m, n, all, of_data, false, with_coefficients);
+  });
   const Index batch = batch_of(nrhs, of_column, options.batch, ranks) / ranks + 1;
   const Index of_batch = batch * of_column + (3 * tested + size) * std::min<Index>(batch, 256) * narrow +
                          FoldRows<float>::together * (n + batch) * wide;
   return kept_rows * narrow + kept + std::max(made, of_batch) +
-         nrhs * std::ssize(options.alphas) * (all + 1) * Index{sizeof(double)};
+         (validates ? nrhs * std::ssize(options.alphas) * (all + 1) * Index{sizeof(double)} : 0);
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                        \

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -17,13 +18,6 @@
 namespace gridlops {
 
 namespace {
-
-template <Scalar T>
-double norm_of_column(const T* column, Index rows) {
-  SquareSum sum;
-  sum.add(reinterpret_cast<const Real<T>*>(column), rows * (is_complex<T> ? 2 : 1));
-  return sum.root();
-}
 
 /// x · 2^power, for a power that may be too large for one number of T.
 template <Scalar T>
@@ -60,8 +54,15 @@ RidgeBatch<T>::RidgeBatch(Communicator& comm, const std::shared_ptr<Backend>& ba
     tested = std::max(tested, model.tested.size);
     size = std::max(size, model.size());
   }
+  references_.resize(at(most));
+  powers_.resize(at(most));
+  sums_.resize(at(most * rows.folds()));
+  reference_norms_.resize(at(most));
+  residuals_of_columns_.resize(at(most));
+  weights_.resize(at(size));
   const Index some = std::min(together, most);
   Y_ = Buffer<T>(backend, rows.rows() * most);
+  tested_columns_.resize(at(some));
   tested_ = Buffer<T>(backend, tested * some);
   rotated_ = Buffer<T>(backend, tested * some);
   const Index of_rows = with_coefficients ? std::min(FoldRows<T>::together, rows.rows()) * most : 0;
@@ -70,7 +71,9 @@ RidgeBatch<T>::RidgeBatch(Communicator& comm, const std::shared_ptr<Backend>& ba
   if (with_coefficients) {
     gradient_ = Buffer<T>(backend, rows.cols() * most);
     if (of_data()) dual_ = Buffer<T>(backend, rows.rows() * most);
+    if (of_data()) dual_step_ = Buffer<T>(backend, rows.rows() * most);
   }
+  if (of_data() && options.predicts) left_out_ = Buffer<Wide>(backend, size * some);
   in_precision([&]<Scalar S>() { allocate<S>(backend); });
 }
 
@@ -80,7 +83,7 @@ void RidgeBatch<T>::allocate(const std::shared_ptr<Backend>& backend) {
   Work<S>& memory = work<S>();
   memory.products = Buffer<S>(backend, parts() * rows_.cols() * most_);
   memory.sum = Buffer<S>(backend, longest() * most_);
-  memory.components = Buffer<S>(backend, std::min(rows_.rows(), rows_.cols()) * most_);
+  memory.components = Buffer<S>(backend, (of_data() ? rows_.rows() : rows_.cols()) * most_);
   if (std::is_same_v<S, T>) return;
   const Index together_rows = std::min(FoldRows<T>::together, rows_.rows());
   memory.rows = Buffer<S>(backend, together_rows * rows_.cols());
@@ -91,10 +94,9 @@ template <Scalar T>
 void RidgeBatch<T>::load(MatrixView<const T> B) {
   const Index m = rows_.rows();
   columns_ = B.cols;
-  references_.assign(at(columns_), Wide(0));
-  powers_.assign(at(columns_), 0);
-  sums_.assign(at(columns_ * rows_.folds()), Wide(0));
-  reference_norms_.assign(at(columns_), 0.0);
+  std::fill(references_.begin(), references_.end(), Wide(0));
+  std::fill(sums_.begin(), sums_.end(), Wide(0));
+  std::fill(reference_norms_.begin(), reference_norms_.end(), 0.0);
   const std::vector<Index>& numbers = rows_.numbers();
   for (Index j = 0; j < columns_; ++j) {
     const T *const from = B.column(j), *const end = from + m;
@@ -190,124 +192,125 @@ MatrixView<S> RidgeBatch<T>::components(const RidgeModel<T>& model) {
   return W;
 }
 
-/// Of one column of data to be predicted.
-template <Scalar T>
-struct RidgeBatch<T>::Figures {
-  Index rows = 0;
-  int power = 0;
-  double deviation = 0;  ///< ‖y − ȳ‖, 0 if y is constant
-  double rest = 0;       ///< the norm of the part that predictions have no share in
-  Wide sum{};            ///< of the data without their training mean
-};
-
-/// y ← column j of the tested rows, without the mean of the training rows.
-template <Scalar T>
-auto RidgeBatch<T>::centre(const RidgeModel<T>& model, Index j, T* y) const -> Figures {
-  Figures figures;
-  const Index rows = figures.rows = model.tested.size;
-  figures.power = powers_[at(j)];
-  const T* const from = data().column(j) + model.tested.begin;
-  Wide sum(0);
-  for (Index i = 0; i < rows; ++i) sum += Wide(from[i]);
-  const Wide mean = sum / static_cast<double>(rows), training = mean_of(model, j);
-  SquareSum deviation;
-  for (Index i = 0; i < rows; ++i) {
-    y[i] = T(Wide(from[i]) - training);
-    deviation.add(std::abs(Wide(from[i]) - mean));
-  }
-  figures.sum = sum - training * static_cast<double>(rows);
-  const double rounding = 8 * std::numeric_limits<double>::epsilon() * std::abs(mean);
-  if (deviation.root() > rounding * std::sqrt(static_cast<double>(rows)))
-    figures.deviation = deviation.root();
-  return figures;
-}
-
-template <Scalar T>
-double RidgeBatch<T>::score_of(const RidgeModel<T>& model, const Figures& y, const T* rotated,
-                               const T* residual) const {
-  const Index count = model.rows_of_R;
-  if (score_ == RidgeScore::correlation) {
-    SquareSum of_p;
-    Wide sum(0);
-    double with_y = 0;
-    for (Index i = 0; i < count; ++i) {
-      const Wide p = Wide(rotated[i]) - Wide(residual[i]);
-      of_p.add(std::real(p));
-      if constexpr (is_complex<T>) of_p.add(p.imag());
-      sum += model.is_rotated ? product(conjugate(Wide(model.ones[at(i)])), p) : p;
-      with_y += std::real(product(conjugate(p), Wide(rotated[i])));
-    }
-    const double rows = static_cast<double>(y.rows), norm = of_p.root(),
-                 mean = std::abs(sum) / std::sqrt(rows),
-                 deviation = std::sqrt(std::max((norm - mean) * (norm + mean), 0.0)),
-                 both = with_y - std::real(product(conjugate(sum), y.sum)) / rows;
-    const bool is_constant = deviation <= 1e-6 * norm || y.deviation == 0;
-    return is_constant ? 0 : both / deviation / y.deviation;
-  }
-  const double error = std::hypot(norm_of_column(residual, count), y.rest);
-  if (score_ == RidgeScore::negative_mse) {
-    const double rms = std::ldexp(error / std::sqrt(static_cast<double>(y.rows)), -y.power);
-    return -rms * rms;
-  }
-  if (y.deviation == 0) return error == 0 ? 1 : 0;
-  const double ratio = error / y.deviation;
-  return 1 - ratio * ratio;
-}
-
 template <Scalar T>
 void RidgeBatch<T>::score(const RidgeModel<T>& model, double* scores) {
   if (columns_ == 0) return;
+  const AtWork at_work;
+  if (of_data() && model.fold == RidgeModel<T>::all) return score_left_out(model, scores);
   in_precision([&]<Scalar S>() { score_columns<S>(model, scores); });
+}
+
+/// The data that a model predicts, and what is known of them.
+template <Scalar T>
+MatrixView<T> RidgeBatch<T>::tested(const RidgeModel<T>& model, Range some) {
+  const Index rows = model.tested.size;
+  const MatrixView<T> Y = tested_.matrix(rows, some.size);
+  for (Index j = 0; j < some.size; ++j)
+    tested_columns_[at(j)] = {data().column(some.begin + j) + model.tested.begin, rows,
+                              powers_[at(some.begin + j)], mean_of(model, some.begin + j), Y.column(j)};
+  return Y;
 }
 
 template <Scalar T>
 template <Scalar S>
 void RidgeBatch<T>::score_columns(const RidgeModel<T>& model, double* scores) {
-  const AtWork at_work;
   const MatrixView<S> W = components<S>(model);
-  const Index rows = model.tested.size, size = model.size(), dampings = std::ssize(options_.alphas);
   const TraceRegion region("scores");
-  // A few rows of the triangle at a time, so that most of its zeros are not multiplied.
-  const Index strip = std::max<Index>(64, (model.rows_of_R + 7) / 8);
+  const bool divides = model.fold == RidgeModel<T>::all, correlates = score_ == RidgeScore::correlation;
+  const Index dampings = std::ssize(options_.alphas);
   for (Index first = 0; first < columns_; first += together) {
     const Range some{first, std::min(together, columns_ - first)};
-    const MatrixView<T> Y = tested_.matrix(rows, some.size),
-                        E = residuals_.matrix(model.rows_of_R, some.size),
-                        U = weighted_.matrix(size, some.size);
-    std::vector<Figures> figures;
-    for (Index j = 0; j < some.size; ++j) figures.push_back(centre(model, first + j, Y.column(j)));
-    MatrixView<T> rotated = Y;
-    if (model.is_rotated) {
-      rotated = rotated_.matrix(model.rows_of_R, some.size);
-      multiply<T>(Op::adjoint, T(1), model.rotation(), Y, T(0), rotated);
-      if (model.rows_of_R < rows) {
-        multiply<T>(Op::none, T(-1), model.rotation(), rotated, T(1), Y);
-        for (Index j = 0; j < some.size; ++j) figures[at(j)].rest = norm_of_column(Y.column(j), rows);
+    const MatrixView<T> Y = tested(model, some), data = model.is_rotated ? rotated(model, Y) : Y,
+                        E = residuals_.matrix(model.rows_of_R, some.size);
+    for (Index d = 0; d < dampings; ++d) {
+      predict<S>(model, W.col_block(some), options_.alphas[at(d)], data, E);
+      const double rest = divides ? divide_residuals(model, d, E) : 1;
+      for (Index j = 0; j < some.size; ++j) {
+        TestedColumn<T> column = tested_columns_[at(j)];
+        column.rest *= rest;
+        if (correlates && !model.is_rotated)
+          std::transform(data.column(j), data.column(j) + E.rows, E.column(j), E.column(j), std::minus<>());
+        scores[d + (first + j) * dampings] =
+            std::isnan(rest) ? rest
+            : correlates     ? column.correlation(model, data.column(j), E.column(j))
+                             : column.score_of(norm_of_column(E.column(j), E.rows), score_);
       }
     }
+  }
+}
+
+/// QᴴY. What it lacks of Y, predictions cannot reach.
+template <Scalar T>
+MatrixView<T> RidgeBatch<T>::rotated(const RidgeModel<T>& model, MatrixView<T> Y) {
+  const MatrixView<T> rotated = rotated_.matrix(model.rows_of_R, Y.cols);
+  multiply<T>(Op::adjoint, T(1), model.rotation(), Y, T(0), rotated);
+  if (model.rows_of_R == Y.rows) return rotated;
+  multiply<T>(Op::none, T(-1), model.rotation(), rotated, T(1), Y);
+  for (Index j = 0; j < Y.cols; ++j) tested_columns_[at(j)].rest = norm_of_column(Y.column(j), Y.rows);
+  return rotated;
+}
+
+/// E ← data − R w, the residuals of predictions by the components W. For correlations within a fold E is a
+/// multiple of R w, which a large damping leaves no digits in the residuals.
+template <Scalar T>
+template <Scalar S>
+void RidgeBatch<T>::predict(const RidgeModel<T>& model, MatrixView<const S> W, double alpha,
+                            MatrixView<const T> data, MatrixView<T> E) {
+  const bool predictions = score_ == RidgeScore::correlation && model.is_rotated;
+  const Index size = model.size();
+  const double unit = predictions && size > 0 ? model.values.back() + alpha : 1;
+  for (Index k = 0; k < size; ++k) weights_[at(k)] = model.weight(k, alpha) * (unit > 0 ? unit : 1);
+  const MatrixView<T> U = weighted_.matrix(size, W.cols);
+  for (Index j = 0; j < W.cols; ++j) {
+    for (Index k = 0; k < size; ++k) U(k, j) = T(W(k, j) * static_cast<Real<S>>(weights_[at(k)]));
+    if (predictions) {
+      std::fill_n(E.column(j), E.rows, T(0));
+    } else {
+      std::copy_n(data.column(j), E.rows, E.column(j));
+    }
+  }
+  // A few rows of the triangle at a time, so that most of its zeros are not multiplied.
+  const Index strip = std::max<Index>(64, (E.rows + 7) / 8);
+  for (Index row = 0; row < E.rows; row += strip) {
+    const Index height = std::min(strip, E.rows - row), begin = model.is_rotated ? row : 0;
+    multiply<T>(Op::none, T(predictions ? 1 : -1),
+                model.triangle().block({row, height}, {begin, size - begin}),
+                U.row_block({begin, size - begin}), T(1), E.row_block({row, height}));
+  }
+}
+
+/// The scores of a model of data of the rows that it is trained with.
+template <Scalar T>
+void RidgeBatch<T>::score_left_out(const RidgeModel<T>& model, double* scores) {
+  const MatrixView<Wide> W = components<Wide>(model);
+  const TraceRegion region("scores");
+  const Index m = rows_.rows(), size = model.size(), dampings = std::ssize(options_.alphas);
+  for (Index first = 0; first < columns_; first += together) {
+    const Range some{first, std::min(together, columns_ - first)};
+    const MatrixView<T> Y = tested(model, some), E = residuals_.matrix(m, some.size);
+    const MatrixView<Wide> U = left_out_.matrix(size, some.size), made = wide_.sum.matrix(m, some.size);
     for (Index d = 0; d < dampings; ++d) {
-      const double alpha = options_.alphas[at(d)];
-      std::vector<double> weights(at(size));
-      for (Index k = 0; k < size; ++k) weights[at(k)] = model.weight(k, alpha);
-      for (Index j = 0; j < some.size; ++j) {
-        const S* const w = W.column(first + j);
-        T* const u = U.column(j);
-        for (Index k = 0; k < size; ++k) u[k] = T(w[k] * static_cast<Real<S>>(weights[at(k)]));
+      double sum = 0;
+      for (Index k = 0; k < size; ++k) {
+        const double weight = model.residual_weight(k, options_.alphas[at(d)]);
+        sum += weight;
+        for (Index j = 0; j < some.size; ++j) U(k, j) = W(k, first + j) * weight;
       }
-      for (Index j = 0; j < some.size; ++j) std::copy_n(rotated.column(j), model.rows_of_R, E.column(j));
-      for (Index row = 0; row < model.rows_of_R; row += strip) {
-        const Index height = std::min(strip, model.rows_of_R - row), begin = model.is_rotated ? row : 0;
-        multiply<T>(Op::none, T(-1), model.triangle().block({row, height}, {begin, size - begin}),
-                    U.row_block({begin, size - begin}), T(1), E.row_block({row, height}));
-      }
-      const bool divides = model.fold == RidgeModel<T>::all;
-      const bool has_score = !divides || divide_residuals(model, d, E);
+      if (options_.by_rows)
+        multiply<Wide>(Op::none, Wide(1), model.template basis_in<Wide>(), U, Wide(0), made);
+      const double* const of_rows = model.leverage.data() + d * m;
       for (Index j = 0; j < some.size; ++j) {
-        Figures of_column = figures[at(j)];
-        if (divides && model.is_rotated) of_column.rest /= 1 - mean_leverage(model, alpha);
-        scores[d + (first + j) * dampings] = has_score
-                                                 ? score_of(model, of_column, rotated.column(j), E.column(j))
-                                                 : std::numeric_limits<double>::quiet_NaN();
+        const TestedColumn<T>& column = tested_columns_[at(j)];
+        double& score = scores[d + (first + j) * dampings];
+        if (!options_.by_rows) {
+          score = column.score_of(norm_of_column(U.column(j), size) / (sum / static_cast<double>(m)), score_);
+          continue;
+        }
+        const bool correlates = score_ == RidgeScore::correlation;
+        for (Index i = 0; i < m; ++i)
+          E(i, j) = correlates ? T(Wide(Y(i, j)) - made(i, j) / of_rows[i]) : T(made(i, j) / of_rows[i]);
+        score = correlates ? column.correlation(model, Y.column(j), E.column(j))
+                           : column.score_of(norm_of_column(E.column(j), m), score_);
       }
     }
   }
@@ -320,21 +323,21 @@ double RidgeBatch<T>::mean_leverage(const RidgeModel<T>& model, double alpha) co
   return trace / static_cast<double>(model.tested.size);
 }
 
-/// Makes residuals of predictions from all rows those of predictions from all others. Returns false if a row
-/// decides its own prediction.
+/// Makes residuals of predictions from all rows those of predictions from all others. Returns what the rest
+/// of the data is multiplied by; NaN if a row decides its own prediction.
 template <Scalar T>
-bool RidgeBatch<T>::divide_residuals(const RidgeModel<T>& model, Index d, MatrixView<T> E) const {
-  constexpr double least = 1e-10;
+double RidgeBatch<T>::divide_residuals(const RidgeModel<T>& model, Index d, MatrixView<T> E) const {
+  constexpr double least = 1e-10, none = std::numeric_limits<double>::quiet_NaN();
   if (model.is_rotated) {
     const double left = 1 - mean_leverage(model, options_.alphas[at(d)]);
     for (Index j = 0; j < E.cols; ++j)
       for (Index i = 0; i < E.rows; ++i) E(i, j) *= static_cast<Real<T>>(1 / left);
-    return left > least;
+    return left > least ? 1 / left : none;
   }
   const double* const leverage = &model.leverage[at(d * E.rows)];
   for (Index j = 0; j < E.cols; ++j)
     for (Index i = 0; i < E.rows; ++i) E(i, j) *= static_cast<Real<T>>(1 / (1 - leverage[i]));
-  return std::all_of(leverage, leverage + E.rows, [](double h) { return 1 - h > least; });
+  return std::all_of(leverage, leverage + E.rows, [](double h) { return 1 - h > least; }) ? 1 : none;
 }
 
 /// X ← the basis times these numbers, which in_precision() has, or of A what AᴴV gives, + β X.
@@ -352,26 +355,29 @@ void RidgeBatch<T>::expand(const RidgeModel<T>& model, MatrixView<const S> weigh
     return;
   }
   // Aᴴ of it, without the mean.
-  std::vector<Wide> sums(at(columns_), Wide(0));
-  for (Index j = 0; j < columns_; ++j) {
-    for (Index i = 0; i < made.rows; ++i) sums[at(j)] += Wide(made(i, j));
-    for (Index i = 0; i < X.rows; ++i) X(i, j) = beta == T(0) ? T(0) : T(beta * X(i, j));
-  }
-  const MatrixView<T> rounded = dual_.matrix(made.rows, columns_);
+  const MatrixView<T> rounded = dual_step_.matrix(made.rows, columns_),
+                      dual = dual_.matrix(made.rows, columns_), products = gradient_.matrix(X.rows, columns_);
   convert<S, T>(made, rounded);
+  for (Index j = 0; j < columns_; ++j)
+    for (Index i = 0; i < made.rows; ++i) dual(i, j) = (beta == T(0) ? T(0) : dual(i, j)) + rounded(i, j);
+  std::fill_n(products.data, products.size(), T(0));
   rows_.for_each([&](Index, Range places, MatrixView<const T> A) {
     const AtWork while_multiplying;
-    if (columns_ > 0) multiply<T>(Op::adjoint, T(1), A, rounded.row_block(places), T(1), X);
+    if (columns_ > 0) multiply<T>(Op::adjoint, T(1), A, rounded.row_block(places), T(1), products);
   });
-  for (Index j = 0; j < columns_; ++j)
+  for (Index j = 0; j < columns_; ++j) {
+    Wide sum(0);
+    for (Index i = 0; i < made.rows; ++i) sum += Wide(rounded(i, j));
     for (Index i = 0; i < X.rows; ++i) {
       const double scale = model.scale[at(i)];
-      X(i, j) = T((Wide(X(i, j)) - product(conjugate(model.mean[at(i)]), sums[at(j)])) * scale * scale);
+      const Wide step = (Wide(products(i, j)) - product(conjugate(model.mean[at(i)]), sum)) * scale * scale;
+      X(i, j) = T((beta == T(0) ? Wide(0) : Wide(X(i, j))) + step);
     }
+  }
 }
 
 template <Scalar T>
-void RidgeBatch<T>::fit(const RidgeModel<T>& model, const std::vector<double>& alphas, MatrixView<T> X,
+void RidgeBatch<T>::fit(const RidgeModel<T>& model, std::span<const double> alphas, MatrixView<T> X,
                         RidgeColumn* columns) {
   in_precision([&]<Scalar S>() {
     if (of_data() || columns_ > 0) {
@@ -389,19 +395,23 @@ void RidgeBatch<T>::fit(const RidgeModel<T>& model, const std::vector<double>& a
     expand<S>(model, W, T(0), X);
   });
   constexpr int most_corrections = 2;
-  std::vector<double> residual_norms;
   for (int corrections = 0;; ++corrections) {
-    find_gradient(model, alphas, X, residual_norms);
-    std::array<double, 1> unsolved{judge_columns(model, alphas, X, residual_norms, columns) ? 0.0 : 1.0};
+    find_gradient(model, alphas, X);
+    std::array<double, 1> unsolved{judge_columns(model, alphas, X, columns) ? 0.0 : 1.0};
     comm_.all_reduce(unsolved, ReduceOp::max);
-    if (unsolved[0] == 0 || corrections == most_corrections || of_data()) break;
+    if (unsolved[0] == 0 || corrections == most_corrections) break;
     in_precision([&]<Scalar S>() {
-      // What S⁻¹ makes of the gradient is in the place of Aᴴ Y.
-      const MatrixView<S> G = work<S>().sum.matrix(rows_.cols(), columns_),
+      const MatrixView<S> G = work<S>().sum.matrix(of_data() ? rows_.rows() : rows_.cols(), columns_),
                           W = work<S>().components.matrix(model.size(), columns_);
-      for (Index j = 0; j < columns_; ++j)
-        for (Index i = 0; i < G.rows; ++i)
-          G(i, j) = S(gradient_.data()[i + j * G.rows]) / static_cast<Real<S>>(model.scale[at(i)]);
+      if (of_data()) {
+        // The residuals of (A S²Aᴴ + α) u = y are in the place of Y.
+        convert<T, S>(dual_step_.matrix(G.rows, columns_), G);
+      } else {
+        // What S⁻¹ makes of the gradient is in the place of Aᴴ Y.
+        for (Index j = 0; j < columns_; ++j)
+          for (Index i = 0; i < G.rows; ++i)
+            G(i, j) = S(gradient_.data()[i + j * G.rows]) / static_cast<Real<S>>(model.scale[at(i)]);
+      }
       multiply<S>(Op::adjoint, S(1), model.template basis_in<S>(), G, S(0), W);
       for (Index j = 0; j < columns_; ++j)
         for (Index k = 0; k < W.rows; ++k) W(k, j) *= static_cast<Real<S>>(model.weight(k, alphas[at(j)]));
@@ -411,7 +421,8 @@ void RidgeBatch<T>::fit(const RidgeModel<T>& model, const std::vector<double>& a
   for (Index j = 0; j < columns_; ++j) {
     RidgeColumn& column = columns[j];
     column.residual_norm = std::ldexp(column.residual_norm, -powers_[at(j)]);
-    column.normal_residual_norm = std::ldexp(column.normal_residual_norm, -powers_[at(j)] - rows_.power());
+    column.normal_residual_norm = std::ldexp(column.normal_residual_norm,
+                                             -powers_[at(j)] - (options_.standardized ? 0 : rows_.power()));
     Wide intercept = references_[at(j)] + scaled(mean_of(model, j), -powers_[at(j)]);
     for (Index i = 0; i < X.rows; ++i) {
       X(i, j) = scaled(X(i, j), rows_.power() - powers_[at(j)]);
@@ -425,18 +436,16 @@ void RidgeBatch<T>::fit(const RidgeModel<T>& model, const std::vector<double>& a
 
 /// The gradient S (Aᴴ(Y − A X) − α S⁻² X) with the centred A and Y, and the norms of residuals.
 template <Scalar T>
-void RidgeBatch<T>::find_gradient(const RidgeModel<T>& model, const std::vector<double>& alphas,
-                                  MatrixView<const T> X, std::vector<double>& residual_norms) {
+void RidgeBatch<T>::find_gradient(const RidgeModel<T>& model, std::span<const double> alphas,
+                                  MatrixView<const T> X) {
   const TraceRegion region("gradients");
   const Index n = rows_.cols();
   const MatrixView<T> G = gradient_.matrix(n, columns_);
   std::fill_n(G.data, G.size(), T(0));
-  // The mean of each residual, and its sum.
-  std::vector<Wide> shifts(at(columns_)), sums(at(columns_), Wide(0));
-  std::vector<SquareSum> squares(at(columns_));
   for (Index j = 0; j < columns_; ++j) {
-    shifts[at(j)] = -mean_of(model, j);
-    for (Index i = 0; i < n; ++i) shifts[at(j)] += product(model.mean[at(i)], Wide(X(i, j)));
+    Residual& residual = residuals_of_columns_[at(j)] = {};
+    residual.shift = -mean_of(model, j);
+    for (Index i = 0; i < n; ++i) residual.shift += product(model.mean[at(i)], Wide(X(i, j)));
   }
   rows_.for_each([&](Index, Range places, MatrixView<const T> A) {
     const AtWork at_work;
@@ -444,22 +453,26 @@ void RidgeBatch<T>::find_gradient(const RidgeModel<T>& model, const std::vector<
     const MatrixView<T> E = residuals_.matrix(places.size, columns_);
     for (Index j = 0; j < columns_; ++j) {
       const T* const y = data().column(j) + places.begin;
-      for (Index i = 0; i < places.size; ++i) E(i, j) = T(Wide(y[i]) + shifts[at(j)]);
+      for (Index i = 0; i < places.size; ++i) E(i, j) = T(Wide(y[i]) + residuals_of_columns_[at(j)].shift);
     }
     multiply<T>(Op::none, T(-1), A, X, T(1), E);
     for (Index j = 0; j < columns_; ++j) {
-      for (Index i = 0; i < places.size; ++i) sums[at(j)] += Wide(E(i, j));
-      squares[at(j)].add(reinterpret_cast<const Real<T>*>(E.column(j)),
-                         places.size * (is_complex<T> ? 2 : 1));
+      Residual& residual = residuals_of_columns_[at(j)];
+      for (Index i = 0; i < places.size; ++i) residual.sum += Wide(E(i, j));
+      residual.squares.add(reinterpret_cast<const Real<T>*>(E.column(j)),
+                           places.size * (is_complex<T> ? 2 : 1));
+      for (Index i = 0; of_data() && i < places.size; ++i) {
+        const Index place = places.begin + i + j * rows_.rows();
+        dual_step_.data()[place] = T(Wide(E(i, j)) - alphas[at(j)] * Wide(dual_.data()[place]));
+      }
     }
     multiply<T>(Op::adjoint, T(1), A, E, T(1), G);
   });
-  residual_norms.assign(at(columns_), 0.0);
   for (Index j = 0; j < columns_; ++j) {
-    residual_norms[at(j)] = squares[at(j)].root();
     for (Index i = 0; i < n; ++i) {
       const double scale = model.scale[at(i)];
-      const Wide gradient = Wide(G(i, j)) - product(conjugate(model.mean[at(i)]), sums[at(j)]);
+      const Wide gradient =
+          Wide(G(i, j)) - product(conjugate(model.mean[at(i)]), residuals_of_columns_[at(j)].sum);
       G(i, j) = T(gradient * scale - Wide(X(i, j)) * (alphas[at(j)] / scale));
     }
   }
@@ -467,9 +480,8 @@ void RidgeBatch<T>::find_gradient(const RidgeModel<T>& model, const std::vector<
 
 /// Sets the verdicts and norms of the columns. Returns whether all are solved.
 template <Scalar T>
-bool RidgeBatch<T>::judge_columns(const RidgeModel<T>& model, const std::vector<double>& alphas,
-                                  MatrixView<const T> X, const std::vector<double>& residual_norms,
-                                  RidgeColumn* columns) const {
+bool RidgeBatch<T>::judge_columns(const RidgeModel<T>& model, std::span<const double> alphas,
+                                  MatrixView<const T> X, RidgeColumn* columns) const {
   constexpr double epsilon = std::numeric_limits<Real<T>>::epsilon();
   const Index n = rows_.cols(), m = rows_.rows();
   const double of_sums = epsilon * std::sqrt(static_cast<double>(longest()));
@@ -480,7 +492,7 @@ bool RidgeBatch<T>::judge_columns(const RidgeModel<T>& model, const std::vector<
     ColumnNorms norms;
     norms.tested_norm = norm_of_column(gradient_.data() + j * n, n);
     norms.reference = reference_norms_[at(j)];
-    norms.residual_norm = residual_norms[at(j)];
+    norms.residual_norm = residuals_of_columns_[at(j)].squares.root();
     norms.data_norm = norm_of_column(data().column(j), m);
     norms.x_norm = x.root();
     norms.operator_norm = model.values.empty() ? 0 : std::sqrt(model.values.back());
@@ -497,12 +509,13 @@ bool RidgeBatch<T>::judge_columns(const RidgeModel<T>& model, const std::vector<
 }
 
 template <Scalar T>
-Index RidgeBatch<T>::bytes_of_column(Index rows, Index cols, Index folds, bool is_narrow,
+Index RidgeBatch<T>::bytes_of_column(Index rows, Index cols, Index folds, bool of_data, bool is_narrow,
                                      bool with_coefficients) {
   const Index narrow = sizeof(T), wide = is_narrow ? narrow : Index{sizeof(Wide)};
-  const Index parts = rows < cols ? (with_coefficients ? 1 : 0) : folds;
-  return (2 * rows + (with_coefficients ? 2 * cols : 0)) * narrow +
-         (parts * cols + std::max(rows, cols) + std::min(rows, cols)) * wide;
+  const Index parts = of_data ? (with_coefficients ? 1 : 0) : folds;
+  // B and X in the order of the batch, Y, the gradient and, of data, what it is made of.
+  return (2 * rows + (with_coefficients ? 2 * cols + (of_data ? 2 * rows : 0) : 0)) * narrow +
+         (parts * cols + std::max(rows, cols) + (of_data ? rows : cols)) * wide;
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class RidgeBatch<T>;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <vector>
 
 #include "gridlops/solve/ridge.hpp"
+#include "solve/ridge/prediction_scores.hpp"
 #include "solve/ridge/ridge_models.hpp"
 
 namespace gridlops {
@@ -32,11 +34,11 @@ class RidgeBatch {
 
   /// X ← the coefficients by a model of all rows, with a damping, in the units of the rows, for each column;
   /// sets what columns say of them (collective over the grid).
-  void fit(const RidgeModel<T>& model, const std::vector<double>& alphas, MatrixView<T> X,
-           RidgeColumn* columns);
+  void fit(const RidgeModel<T>& model, std::span<const double> alphas, MatrixView<T> X, RidgeColumn* columns);
 
   /// The bytes of memory that one column takes.
-  static Index bytes_of_column(Index rows, Index cols, Index folds, bool is_narrow, bool with_coefficients);
+  static Index bytes_of_column(Index rows, Index cols, Index folds, bool of_data, bool is_narrow,
+                               bool with_coefficients);
 
  private:
   /// Residuals are computed for this many columns at a time.
@@ -66,7 +68,7 @@ class RidgeBatch {
     use.template operator()<Wide>();
   }
 
-  bool of_data() const { return rows_.rows() < rows_.cols(); }
+  bool of_data() const { return rows_.of_data(); }
   /// The longest column that bases are multiplied with, or give.
   Index longest() const { return std::max(rows_.rows(), rows_.cols()); }
   MatrixView<T> data() const { return Y_.matrix(rows_.rows(), columns_); }
@@ -85,18 +87,26 @@ class RidgeBatch {
   MatrixView<S> components(const RidgeModel<T>& model);
   template <Scalar S>
   void score_columns(const RidgeModel<T>& model, double* scores);
+  void score_left_out(const RidgeModel<T>& model, double* scores);
+  MatrixView<T> tested(const RidgeModel<T>& model, Range some);
+  MatrixView<T> rotated(const RidgeModel<T>& model, MatrixView<T> Y);
+  template <Scalar S>
+  void predict(const RidgeModel<T>& model, MatrixView<const S> W, double alpha, MatrixView<const T> data,
+               MatrixView<T> E);
   double mean_leverage(const RidgeModel<T>& model, double alpha) const;
-  bool divide_residuals(const RidgeModel<T>& model, Index d, MatrixView<T> E) const;
-  struct Figures;
-  Figures centre(const RidgeModel<T>& model, Index j, T* y) const;
-  double score_of(const RidgeModel<T>& model, const Figures& figures, const T* rotated,
-                  const T* residual) const;
+  double divide_residuals(const RidgeModel<T>& model, Index d, MatrixView<T> E) const;
   template <Scalar S>
   void expand(const RidgeModel<T>& model, MatrixView<const S> weighted, T beta, MatrixView<T> X);
-  void find_gradient(const RidgeModel<T>& model, const std::vector<double>& alphas, MatrixView<const T> X,
-                     std::vector<double>& residual_norms);
-  bool judge_columns(const RidgeModel<T>& model, const std::vector<double>& alphas, MatrixView<const T> X,
-                     const std::vector<double>& residual_norms, RidgeColumn* columns) const;
+  void find_gradient(const RidgeModel<T>& model, std::span<const double> alphas, MatrixView<const T> X);
+  bool judge_columns(const RidgeModel<T>& model, std::span<const double> alphas, MatrixView<const T> X,
+                     RidgeColumn* columns) const;
+
+  /// y − A X of one column, with the centred A and y.
+  struct Residual {
+    Wide shift{};  ///< what the means have in it
+    Wide sum{};
+    SquareSum squares{};
+  };
 
   Communicator& comm_;
   const FoldRows<T>& rows_;
@@ -110,7 +120,12 @@ class RidgeBatch {
   std::vector<int> powers_;              // what is kept is 2^power (B − mean)
   std::vector<Wide> sums_;               // of it, over the rows of each fold
   std::vector<double> reference_norms_;  // of the gradients where x = 0
-  Buffer<T> Y_, tested_, rotated_, residuals_, weighted_, gradient_, dual_;
+  std::vector<Residual> residuals_of_columns_;
+  std::vector<double> weights_;
+  std::vector<TestedColumn<T>> tested_columns_;
+  Buffer<T> Y_, tested_, rotated_, residuals_, weighted_, gradient_;
+  Buffer<T> dual_, dual_step_;  // of data, u with X = S²Aᴴu, and its last change, or what it lacks
+  Buffer<Wide> left_out_;
   Work<T> narrow_;
   Work<Wide> wide_;
 };

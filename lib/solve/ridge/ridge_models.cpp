@@ -10,6 +10,7 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
+#include "base/square_sum.hpp"
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
@@ -43,14 +44,17 @@ class ModelMaker {
     for (Index k = 0; k < n; ++k)
       for (Index i = 0; i < n; ++i) G(i, k) *= model.scale[at(i)];
     std::copy_n(G.data, n * n, model.basis.data());
-    if (tested.empty()) return;
+    if (tested.rows == 0) return;
     Buffer<Wide> centred(backend_, tested.size()), Z(backend_, tested.rows * n);
     const MatrixView<Wide> rows = centred.matrix(tested.rows, n);
     for (Index j = 0; j < n; ++j)
       for (Index i = 0; i < tested.rows; ++i) rows(i, j) = Wide(tested(i, j)) - model.mean[at(j)];
     multiply<Wide>(Op::none, Wide(1), rows, G, Wide(0), Z.matrix(tested.rows, n));
-    if (!options_.alphas.empty() && options_.by_rows)
-      set_leverage(model, Z.matrix(tested.rows, n), [](double, double weight) { return weight; });
+    if (!model.is_rotated) {
+      set_least(model);
+      set_leverage(model, Z.matrix(tested.rows, n), options_.centred ? 1 / count : 0.0,
+                   [&](Index k, double alpha) { return model.weight(k, alpha); });
+    }
     keep_predictions(model, Z.matrix(tested.rows, n));
   }
 
@@ -72,42 +76,60 @@ class ModelMaker {
     const auto centred = [&](Index i, Index j) {
       return K(i, j) - with_mean[at(i)] - conjugate(with_mean[at(j)]) + of_means;
     };
-    const MatrixView<Wide> V = model.basis.matrix(t, t);
+    const MatrixView<Wide> G = model.basis.matrix(t, t);
     for (Index j = 0; j < t; ++j)
-      for (Index i = 0; i < t; ++i) V(i, j) = centred(places[at(i)], places[at(j)]);
-    decompose(model, V);
+      for (Index i = 0; i < t; ++i) G(i, j) = centred(places[at(i)], places[at(j)]);
+    decompose_without_mean(model, G);
+    const MatrixView<const Wide> V = model.template basis_in<Wide>();
     const Range tested = model.tested;
-    if (tested.size == 0 || t == 0) return;
-    Buffer<Wide> products(backend_, tested.size * t), Z(backend_, tested.size * t);
+    if (tested.size == 0) return;
+    if (model.fold == RidgeModel<T>::all) {
+      set_least(model);
+      return set_leverage(model, V, 0.0,
+                          [&](Index k, double alpha) { return model.residual_weight(k, alpha); });
+    }
+    Buffer<Wide> products(backend_, tested.size * t), Z(backend_, tested.size * V.cols);
     for (Index j = 0; j < t; ++j)
       for (Index i = 0; i < tested.size; ++i)
         products.data()[i + j * tested.size] = centred(tested.begin + i, places[at(j)]);
-    multiply<Wide>(Op::none, Wide(1), products.matrix(tested.size, t), V, Wide(0), Z.matrix(tested.size, t));
-    if (options_.by_rows)
-      set_leverage(model, Z.matrix(tested.size, t),
-                   [](double value, double weight) { return value > 0 ? weight / value : 0; });
-    keep_predictions(model, Z.matrix(tested.size, t));
+    multiply<Wide>(Op::none, Wide(1), products.matrix(tested.size, t), V, Wide(0),
+                   Z.matrix(tested.size, V.cols));
+    keep_predictions(model, Z.matrix(tested.size, V.cols));
   }
 
  private:
   void decompose(RidgeModel<T>& model, MatrixView<Wide> G) const {
     const TraceRegion region("eigenvectors");
-    model.values.assign(at(G.cols), 0.0);
     if (G.cols == 0) return;
     require<InputError>(lapack::eigenvectors(G, model.values.data()), "the eigenvalues of a matrix of ",
                         G.cols, " x ", G.cols, " products of A did not converge");
     for (double& value : model.values) value = std::max(value, 0.0);
   }
-  /// Σ |z|² w over the components of each tested row, for each damping; and 1/m of the mean.
+  /// The same of data. If they are centred, the constant vector gets a λ that no other has, and is left out.
+  void decompose_without_mean(RidgeModel<T>& model, MatrixView<Wide> G) const {
+    if (!options_.centred) return decompose(model, G);
+    SquareSum sum;
+    for (Index j = 0; j < G.cols; ++j)
+      for (Index i = 0; i < G.rows; ++i) sum.add(std::abs(G(i, j)));
+    const double shift = sum.root() > 0 ? sum.root() : 1;
+    for (Index j = 0; j < G.cols; ++j)
+      for (Index i = 0; i < G.rows; ++i) G(i, j) -= shift / static_cast<double>(G.cols);
+    model.values.push_back(0);
+    decompose(model, G);
+    model.values.erase(model.values.begin());
+    std::copy_n(G.column(1), (G.cols - 1) * G.rows, G.data);
+  }
+  /// start + Σ |z|² w over the components of each tested row, for each damping, if they are wanted.
   template <class Weight>
-  void set_leverage(RidgeModel<T>& model, MatrixView<const Wide> Z, const Weight& weight) const {
+  void set_leverage(RidgeModel<T>& model, MatrixView<const Wide> Z, double start,
+                    const Weight& weight) const {
+    if (!options_.by_rows) return;
     const Index dampings = std::ssize(options_.alphas);
-    set_least(model);
     for (Index d = 0; d < dampings; ++d) {
       double* const of_rows = &model.leverage[at(d * Z.rows)];
-      std::fill_n(of_rows, Z.rows, options_.centred ? 1 / static_cast<double>(model.trained) : 0.0);
+      std::fill_n(of_rows, Z.rows, start);
       for (Index k = 0; k < Z.cols; ++k) {
-        const double w = weight(model.values[at(k)], model.weight(k, options_.alphas[at(d)]));
+        const double w = weight(k, options_.alphas[at(d)]);
         for (Index i = 0; i < Z.rows; ++i) of_rows[i] += w * std::norm(Z(i, k));
       }
     }
@@ -115,6 +137,7 @@ class ModelMaker {
   /// Z becomes R, or Q and R.
   void keep_predictions(RidgeModel<T>& model, MatrixView<Wide> Z) const {
     if (!model.is_rotated) return convert<Wide, T>(Z, model.R.matrix(Z.rows, Z.cols));
+    if (model.rows_of_R == 0) return;
     const TraceRegion region("rotation of a fold");
     Buffer<Wide> R(backend_, model.rows_of_R * Z.cols);
     lapack::orthonormalise(Z, R.matrix(model.rows_of_R, Z.cols));
@@ -144,21 +167,20 @@ class ModelMaker {
 template <Scalar T>
 void allocate(RidgeModel<T>& model, const std::shared_ptr<Backend>& backend, const FoldRows<T>& rows,
               const ModelOptions& options) {
-  const bool of_data = rows.rows() < rows.cols();
-  const Index size = of_data ? model.trained : rows.cols(), tested = model.tested.size;
-  require<UsageError>(size <= most_eigenvectors, "a ridge of ", rows.rows(), " x ", rows.cols(),
-                      " takes the eigenvectors of ", size, " x ", size,
-                      " products; they are computed of at most ", most_eigenvectors);
+  const bool of_data = rows.of_data(), is_of_all = model.fold == RidgeModel<T>::all;
+  const Index order = model.rows_of_basis = of_data ? model.trained : rows.cols();
+  const Index size = order - (of_data && options.centred ? 1 : 0), tested = model.tested.size;
+  model.values.reserve(at(order));
   model.values.assign(at(size), 0.0);
-  model.basis = Buffer<Accumulator<T>>(backend, size * size);
-  model.is_rotated = model.fold != RidgeModel<T>::all || !options.by_rows;
+  model.basis = Buffer<Accumulator<T>>(backend, order * order);
+  if (is_of_all && options.by_rows) model.leverage.assign(at(tested * std::ssize(options.alphas)), 0.0);
+  if (is_of_all && of_data) return;
+  model.is_rotated = !is_of_all || !options.by_rows;
   model.rows_of_R = model.is_rotated ? std::min(tested, size) : tested;
   model.R = Buffer<T>(backend, model.rows_of_R * size);
   if (model.is_rotated) {
     model.Q = Buffer<T>(backend, tested * model.rows_of_R);
     model.ones.assign(at(model.rows_of_R), T(1));
-  } else {
-    model.leverage.assign(at(tested * std::ssize(options.alphas)), 0.0);
   }
 }
 
@@ -174,10 +196,10 @@ void send(Communicator& comm, RidgeModel<T>& model, int root) {
 }
 
 /// Whether components in T are accurate enough: rounding of Aᴴb by ε‖A‖‖b‖ changes predictions by up to
-/// ε‖A‖/(2D) of the data.
+/// ε‖A‖/(2D) of the data, and so does that of Vᴴb. Residuals that are divided by small numbers are not.
 template <Scalar T>
 bool may_be_narrow(const std::vector<RidgeModel<T>>& models, const ModelOptions& options, bool of_data) {
-  if (of_data) return true;
+  if (of_data && options.predicts) return false;
   constexpr double most = 1e-5;
   const double least = *std::min_element(options.alphas.begin(), options.alphas.end());
   for (const RidgeModel<T>& model : models) {
@@ -196,7 +218,7 @@ std::vector<RidgeModel<T>> make_models(Communicator& comm, const std::shared_ptr
                                        const FoldRows<T>& rows, const std::vector<Index>& folds,
                                        const ModelOptions& options) {
   using Wide = Accumulator<T>;
-  const bool of_data = rows.rows() < rows.cols();
+  const bool of_data = rows.of_data();
   const Index n = rows.cols(), ranks = comm.size(), count = std::ssize(folds);
   const FoldSums<T> sums(comm, rows, options.standardized);
   std::optional<FoldGrams<T>> grams;

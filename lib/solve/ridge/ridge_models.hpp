@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -11,14 +12,16 @@
 namespace gridlops {
 
 /// The decomposition of one training set, which serves all dampings and all columns of B; the same on all
-/// ranks. A is that of FoldRows, without the mean of the training rows, and S divides its columns by the
-/// standard deviation that they have in the caller's units.
+/// ranks. A is that of FoldRows, without the mean of the training rows, and S divides its columns by their
+/// standard deviation.
 ///
-/// If A has at least as many rows as columns, V Λ Vᴴ = (A S)ᴴ(A S) of the training rows, and the basis is S
-/// V. Components are basisᴴ Aᴴ b. Otherwise V Λ Vᴴ = (A S)(A S)ᴴ, the basis is V, with a row for each
-/// training row, and components are basisᴴ b.
+/// Of features, V Λ Vᴴ = (A S)ᴴ(A S) of the training rows, and the basis is S V. Components are basisᴴ Aᴴ b.
+/// Of data, V Λ Vᴴ = (A S)(A S)ᴴ, the basis is V, with a row for each training row, and components are basisᴴ
+/// b. If rows are centred, the constant vector, whose λ is 0 but for rounding, is not in the basis.
 ///
-/// Predictions of the tested rows are Z (Λ + D²)⁻¹ times the components.
+/// Predictions of the tested rows are Z (Λ + D²)⁻¹ times the components. If a model of data predicts the rows
+/// that it is trained with, the basis takes the place of Z: their residuals from a prediction by all others
+/// are V w Vᴴb, divided by the diagonal of V w Vᴴ, with w = (Λ + D²)⁻¹.
 template <Scalar T>
 struct RidgeModel {
   static constexpr Index all = -1;
@@ -35,9 +38,12 @@ struct RidgeModel {
   /// not.
   Buffer<T> Q{}, R{};
   Index rows_of_R = 0;
+  Index rows_of_basis = 0;
   bool is_rotated = false;
-  std::vector<T> ones{};           ///< Qᴴ times a column of ones
-  std::vector<double> leverage{};  ///< of each row and damping, for leave-one-out
+  std::vector<T> ones{};  ///< Qᴴ times a column of ones
+  /// For leave-one-out, of each row and damping: its share in its own prediction or, of data, the diagonal of
+  /// V w Vᴴ.
+  std::vector<double> leverage{};
 
   Index size() const { return std::ssize(values); }
   bool is_narrow() const { return narrow_basis.size() > 0; }
@@ -46,15 +52,21 @@ struct RidgeModel {
   template <Scalar S>
   MatrixView<const S> basis_in() const {
     if constexpr (std::is_same_v<S, Accumulator<T>>) {
-      return basis.matrix(size(), size());
+      return basis.matrix(rows_of_basis, size());
     } else {
-      return narrow_basis.matrix(size(), size());
+      return narrow_basis.matrix(rows_of_basis, size());
     }
   }
   /// 1/(λ + D²), or 0.
   double weight(Index k, double alpha) const {
     const double sum = values[at(k)] + alpha;
     return sum > least ? 1 / sum : 0;
+  }
+  /// 1/(λ + D²) in proportion to that of the smallest λ; sums that are rounding count alike.
+  double residual_weight(Index k, double alpha) const {
+    const double smallest = std::max(values.front() + alpha, least),
+                 sum = std::max(values[at(k)] + alpha, least);
+    return sum > 0 ? smallest / sum : 1;
   }
 };
 
@@ -63,7 +75,7 @@ struct ModelOptions {
   bool centred = true, standardized = false;
   bool by_rows = false;          ///< the rows that a model of all rows predicts are wanted one by one
   bool predicts = false;         ///< a model of all rows predicts them
-  std::vector<double> alphas{};  ///< in the units of the rows
+  std::vector<double> alphas{};  ///< in the units of the rows times S
 };
 
 /// Makes a model of each of these folds, or of all rows (collective over the grid). Ranks make them side by

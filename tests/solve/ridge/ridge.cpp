@@ -128,6 +128,25 @@ TEMPLATE_TEST_CASE("A ridge leaves one row out exactly", "", float, double, std:
   }
 }
 
+TEMPLATE_TEST_CASE("A ridge leaves one row out exactly where all others are interpolated", "", float, double,
+                   std::complex<double>) {
+  using T = TestType;
+  // The definition loses digits, too: ε‖A‖²/α of the data.
+  const double tolerance = is_double<T> ? 1e-6 : 2e-3;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{15, 30}, {17, 18}, {16, 16}, {17, 16}}) {
+      for (const bool intercept : {true, false}) {
+        RidgeOptions options{.alphas = {1e-8, 1e-5, 1}, .validation = RidgeValidation::leave_one_out};
+        options.intercept = intercept;
+        CAPTURE(grid->rows(), grid->cols(), m, n, intercept);
+        const auto found =
+            fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+        if (grid->is_member()) check_ridge<T>(found, m, n, features<T>(), targets<T>(n), options, tolerance);
+      }
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("Generalised cross-validation divides by the trace", "", double, std::complex<double>) {
   using T = TestType;
   const auto grid = compact_grids().front();
@@ -204,6 +223,7 @@ TEST_CASE("Targets choose together, and dampings may be given") {
         fitted<double>(grid, Algorithm::block, m, n, features<double>(), targets<double>(n), given);
     CHECK(relative_difference(again.X, grouped.X) <= 1e-12);
     CHECK(std::isnan(again.report.columns[0].score));
+    CHECK(again.report.scores.empty());
   }
 }
 
@@ -265,6 +285,80 @@ TEST_CASE("Numbers of any size have a ridge, and single precision keeps its digi
                          B = [](Index i, Index j) { return small_integer<float>(2, i, j) + 65536.0F; };
     const auto found = fitted<float>(grid, Algorithm::stationary_a, m, n, A, B, plain);
     if (grid->is_member()) check_ridge<float>(found, m, n, A, B, plain, 1e-5);
+  }
+}
+
+TEMPLATE_TEST_CASE("Standardised features have no unit", "", float, double) {
+  using T = TestType;
+  const int most = is_double<T> ? 200 : 60;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{40, 6}, {12, 20}}) {
+      RidgeOptions options{.alphas = {1, 30}, .folds = contiguous_folds(m, 4)};
+      options.standardize = true;
+      const auto expected =
+          fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+      for (const int power : {-most, most}) {
+        CAPTURE(grid->rows(), grid->cols(), m, n, power);
+        const auto found = fitted<T>(
+            grid, Algorithm::stationary_a, m, n,
+            [&](Index i, Index j) { return std::ldexp(features<T>()(i, j), power); }, targets<T>(n), options);
+        if (!grid->is_member()) continue;
+        CHECK(found.report.scores == expected.report.scores);
+        std::vector<T> X = found.X;
+        for (T& x : X) x = std::ldexp(x, power);
+        CHECK(X == expected.X);
+        for (std::size_t j = 0; j < columns; ++j) {
+          const RidgeColumn &ours = found.report.columns[j], &theirs = expected.report.columns[j];
+          CHECK(is_solved(ours.reason));
+          CHECK(ours.normal_residual_norm == theirs.normal_residual_norm);
+        }
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Correlations of predictions do not vanish with them", "", float, double) {
+  using T = TestType;
+  constexpr Index m = 40, n = 6;
+  for (const auto& grid : compact_grids()) {
+    // From the first one on, coefficients are AᴴB/α within 1e-6.
+    const RidgeOptions options{
+        .alphas = {1e8, 1e20, 1e30}, .folds = contiguous_folds(m, 4), .score = RidgeScore::correlation};
+    const auto found = fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+    if (!grid->is_member()) continue;
+    const ReferenceRidge<T> reference(m, n, features<T>(), targets<T>(n), options);
+    for (Index j = 0; j < columns; ++j) {
+      const double expected = reference.score(j, 1e8);
+      for (Index d = 0; d < 3; ++d)
+        CHECK(std::abs(found.report.scores[static_cast<std::size_t>(d + 3 * j)] - expected) <= 1e-5);
+    }
+  }
+}
+
+TEST_CASE("Few rows with large means have a ridge in single precision") {
+  constexpr Index m = 20, n = 35;
+  const Element<float> A = [](Index i, Index j) { return counter_random<float>(1, i, j) + 100.0F; };
+  for (const auto& grid : compact_grids()) {
+    for (const bool intercept : {true, false}) {
+      RidgeOptions options{.alphas = {0.01, 1}, .folds = contiguous_folds(m, 4)};
+      options.intercept = intercept;
+      CAPTURE(grid->rows(), grid->cols(), intercept);
+      const auto found = fitted<float>(grid, Algorithm::stationary_a, m, n, A, targets<float>(n), options);
+      if (grid->is_member()) check_ridge<float>(found, m, n, A, targets<float>(n), options, 3e-4);
+    }
+  }
+}
+
+TEST_CASE("Without features a row is predicted by the mean of the others") {
+  constexpr Index m = 5;
+  const Element<double> B = [](Index i, Index) { return static_cast<double>(i); };
+  for (const auto& grid : compact_grids()) {
+    const RidgeOptions options{.validation = RidgeValidation::leave_one_out,
+                               .score = RidgeScore::negative_mse};
+    const auto found = fitted<double>(grid, Algorithm::stationary_a, m, 0, features<double>(), B, options, 1);
+    if (!grid->is_member()) continue;
+    // The residuals from the mean are −2, …, 2, those from the mean of the others 5/4 of them.
+    CHECK(std::abs(found.report.scores[0] + 2 * 25.0 / 16) <= 1e-12);
   }
 }
 
