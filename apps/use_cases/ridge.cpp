@@ -199,7 +199,7 @@ std::array<Index, memory_labels.size()> memory_of(const RidgeOptions& options, c
   std::array<Index, memory_labels.size()> bytes{(shape.rows + ranks - 1) / ranks * shape.cols * element,
                                                 (shape.rows + (fits ? shape.cols : 0)) * share * element,
                                                 ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type,
-                                                            options, count_folds(options.folds), fits, ranks),
+                                                            options, fits, ranks),
                                                 0};
   bytes.back() = bytes[0] + bytes[1] + bytes[2];
   return bytes;

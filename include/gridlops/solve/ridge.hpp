@@ -105,10 +105,9 @@ GRIDLOPS_EXPORT RidgeReport ridge(const LinearOperator<T>& A, const ConstDistMat
 GRIDLOPS_EXPORT std::vector<Index> contiguous_folds(Index rows, Index folds);
 GRIDLOPS_EXPORT std::vector<Index> interleaved_folds(Index rows, Index folds);
 
-/// Returns the bytes of memory that ridge() takes on a rank, at most, besides A, B and X, for this many folds
-/// (0: leave-one-out or gcv). Not collective.
+/// Returns the bytes of memory that ridge() takes on a rank, at most, besides A, B and X. Not collective.
+/// Throws UsageError or ShapeError if options do not fit these shapes.
 GRIDLOPS_EXPORT Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type,
-                                  const RidgeOptions& options, Index folds, bool with_coefficients,
-                                  int ranks);
+                                  const RidgeOptions& options, bool with_coefficients, int ranks);
 
 }  // namespace gridlops

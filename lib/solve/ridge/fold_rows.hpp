@@ -91,14 +91,13 @@ class FoldRows {
   }
   /// Copies all rows of a fold to `whole`, in order, on the rank `root`, which alone uses it (collective over
   /// the grid). message: memory for my_places(f).size rows.
-  void gather(Index f, int root, MatrixView<T> whole, T* message, T* messages) const {
+  void gather(Index f, int root, MatrixView<T> whole, T* message, T* messages) {
     const MatrixView<const T> my_part = mine(f);
     for (Index j = 0; j < cols_; ++j)
       std::copy_n(my_part.column(j), my_part.rows, message + j * my_part.rows);
-    std::vector<Index> counts;
-    for (int rank = 0; rank < comm_.size(); ++rank) counts.push_back(places(f, rank).size * cols_);
+    for (int rank = 0; rank < comm_.size(); ++rank) counts_[at(rank)] = places(f, rank).size * cols_;
     const Index all = comm_.rank() == root ? fold(f).size * cols_ : 0;
-    comm_.gather_v({message, my_part.size()}, {messages, all}, counts, root);
+    comm_.gather_v({message, my_part.size()}, {messages, all}, counts_, root);
     if (comm_.rank() != root) return;
     for (int rank = 0; rank < comm_.size(); ++rank) {
       const Range theirs = places(f, rank);
@@ -125,13 +124,16 @@ class FoldRows {
               largest[0] = std::max(largest[0], add(elements, rows.begin, j, sums[at(j)]));
           });
         },
-        [&] { sums.resize(at(cols_)); });
+        [&] {
+          sums.resize(at(cols_));
+          reference_.assign(at(cols_), Wide(0));
+          sums.reserve(at(cols_ + 1));  // the failure's number, too
+        });
     failures.reduce(comm_, sums);
     comm_.all_reduce(largest, ReduceOp::max);
     // 2^(2 power), which dampings are multiplied by, must be a number.
     constexpr int least = 2 - std::numeric_limits<Real<T>>::max_exponent, most = std::min(-least, 500);
     power_ = largest[0] > 0 ? std::clamp(-std::ilogb(largest[0]), least, most) : 0;
-    reference_.assign(at(cols_), Wide(0));
     if (!centred_ || rows() == 0) return;
     // Of T, so that it is subtracted exactly where rows are close to it.
     for (Index j = 0; j < cols_; ++j) reference_[at(j)] = Wide(T(sums[at(j)] / static_cast<double>(rows())));
@@ -164,10 +166,11 @@ class FoldRows {
 
   /// Tells all ranks who has which rows, and puts them in order.
   void sort() {
-    std::vector<Index> counts, theirs, next;
+    std::vector<Index> theirs, next;
     std::vector<int> owner;
     attempt(comm_, [&] {
-      counts.resize(at(ranks()));
+      counts_.resize(at(ranks()));
+      my_first_.reserve(at(folds_));
       theirs.resize(at(rows()));
       owner.resize(at(rows()));
       numbers_.resize(at(rows()));
@@ -175,10 +178,10 @@ class FoldRows {
       next.resize(first_.size());
     });
     const Index my_count = std::ssize(my_numbers_);
-    comm_.all_gather(std::span(&my_count, 1), counts);
-    comm_.all_gather_v(my_numbers_, theirs, counts);
+    comm_.all_gather(std::span(&my_count, 1), counts_);
+    comm_.all_gather_v(my_numbers_, theirs, counts_);
     for (Index k = 0, place = 0; k < ranks(); ++k)
-      for (Index i = 0; i < counts[at(k)]; ++i, ++place) {
+      for (Index i = 0; i < counts_[at(k)]; ++i, ++place) {
         owner[at(place)] = static_cast<int>(k);
         ++first_[at(fold_of_row_[at(theirs[at(place)])] * ranks() + k + 1)];
       }
@@ -195,7 +198,7 @@ class FoldRows {
 
   void keep() {
     FailureScope failures;
-    std::vector<Index> next = my_first_;
+    std::vector<Index> next;
     const Real<T> scale = static_cast<Real<T>>(std::ldexp(1.0, power_));
     visit_whole_rows<T>(
         A_, Op::none, grid_, failures,
@@ -211,6 +214,7 @@ class FoldRows {
           });
         },
         [&] {
+          next = my_first_;
           store_ = Buffer<T>(grid_.backend(), my_rows_ * cols_);
           Index most = 0;
           for (Index f = 0; f < folds_; ++f)
@@ -243,6 +247,7 @@ class FoldRows {
   std::vector<Wide> reference_;
   int power_ = 0;
   std::vector<Index> my_numbers_, numbers_;
+  std::vector<Index> counts_;    // of each rank, of what is sent
   std::vector<Index> first_;     // the first place of fold f and rank k at f·ranks + k
   std::vector<Index> my_first_;  // in the store, of each fold
   Index my_rows_ = 0;

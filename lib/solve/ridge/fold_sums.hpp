@@ -20,7 +20,7 @@
 
 namespace gridlops {
 
-/// Sums of each column of A over the rows of each fold, the same on all ranks.
+/// Sums of each column of A over the rows of each fold, and their variances, the same on all ranks.
 template <Scalar T>
 class FoldSums {
   using Wide = Accumulator<T>;
@@ -30,17 +30,16 @@ class FoldSums {
   FoldSums(Communicator& comm, const FoldRows<T>& rows, bool with_squares) : rows_(rows) {
     attempt(comm, [&] {
       sums_.assign(at(rows.folds() * rows.cols()), Wide(0));
+      centres_.assign(at(rows.cols()), Wide(0));
       if (with_squares) squares_.assign(sums_.size(), 0.0);
     });
-    for (Index f = 0; f < rows.folds(); ++f) {
-      const MatrixView<const T> mine = rows.mine(f);
-      for (Index j = 0; j < mine.cols; ++j) {
-        for (Index i = 0; i < mine.rows; ++i) sums_[at(f * rows.cols() + j)] += Wide(mine(i, j));
-        for (Index i = 0; with_squares && i < mine.rows; ++i)
-          squares_[at(f * rows.cols() + j)] += std::norm(Wide(mine(i, j)));
-      }
-    }
+    for_each_element([&](Index k, Index, Wide element) { sums_[at(k)] += element; });
     comm.all_reduce(sums_, ReduceOp::sum);
+    if (!with_squares) return;
+    for (Index j = 0; j < rows.cols(); ++j)
+      centres_[at(j)] = of_others(sums_, RidgeModel<T>::all, j) / static_cast<double>(rows.rows());
+    for_each_element(
+        [&](Index k, Index j, Wide element) { squares_[at(k)] += std::norm(element - centres_[at(j)]); });
     comm.all_reduce(squares_, ReduceOp::sum);
   }
 
@@ -54,8 +53,9 @@ class FoldSums {
     for (Index j = 0; j < n; ++j) {
       const Wide mean = of_others(sums_, model.fold, j) / count;
       if (options.standardized) {
-        const double variance = of_others(squares_, model.fold, j) / count - std::norm(mean);
-        if (variance > rounding_of_variance(mean, j)) {
+        const Wide shift = mean - centres_[at(j)];
+        const double variance = of_others(squares_, model.fold, j) / count - std::norm(shift);
+        if (variance > rounding_of_variance(shift, j)) {
           model.scale[at(j)] = 1 / std::sqrt(variance);
         } else if (!options.centred) {
           // A constant feature is as the caller has it.
@@ -67,6 +67,15 @@ class FoldSums {
   }
 
  private:
+  /// use(f n + j, j, element) for the elements of this rank, in column j of fold f.
+  template <class Use>
+  void for_each_element(const Use& use) const {
+    for (Index f = 0; f < rows_.folds(); ++f) {
+      const MatrixView<const T> mine = rows_.mine(f);
+      for (Index j = 0; j < mine.cols; ++j)
+        for (Index i = 0; i < mine.rows; ++i) use(f * mine.cols + j, j, Wide(mine(i, j)));
+    }
+  }
   template <class Number>
   Number of_others(const std::vector<Number>& of_folds, Index fold, Index j) const {
     Number sum(0);
@@ -75,15 +84,16 @@ class FoldSums {
     return sum;
   }
   /// The variance of a constant column is no more than this.
-  double rounding_of_variance(Wide mean, Index j) const {
+  double rounding_of_variance(Wide shift, Index j) const {
     constexpr double of_sums = 1e-13, of_reference = 100 * std::numeric_limits<double>::epsilon();
-    const double reference = std::ldexp(std::abs(rows_.reference()[at(j)]), rows_.power());
-    return of_sums * std::norm(mean) + of_reference * reference * of_reference * reference;
+    const double reference =
+        std::ldexp(std::abs(rows_.reference()[at(j)]), rows_.power()) + std::abs(centres_[at(j)]);
+    return of_sums * std::norm(shift) + of_reference * reference * of_reference * reference;
   }
 
   const FoldRows<T>& rows_;
-  std::vector<Wide> sums_;
-  std::vector<double> squares_;
+  std::vector<Wide> sums_, centres_;
+  std::vector<double> squares_;  // of the differences from the mean of all rows, the centres
 };
 
 /// S rowᴴ row of this rank's rows of each fold, and their sums over folds and ranks.
@@ -159,7 +169,7 @@ class DataGram {
     });
   }
 
-  /// Collective.
+  /// scale: the diagonal of S; empty: ones (collective).
   void compute(const std::vector<double>& scale) {
     const TraceRegion region("Gram matrix of rows");
     const MatrixView<Wide> K = view();
@@ -192,7 +202,7 @@ class DataGram {
                           const Buffer<Wide>& memory) const {
     const MatrixView<Wide> to = memory.matrix(from.rows, from.cols);
     for (Index j = 0; j < from.cols; ++j)
-      for (Index i = 0; i < from.rows; ++i) to(i, j) = Wide(from(i, j)) * scale[at(j)];
+      for (Index i = 0; i < from.rows; ++i) to(i, j) = Wide(from(i, j)) * (scale.empty() ? 1 : scale[at(j)]);
     return to;
   }
   /// C ← A Bᴴ.

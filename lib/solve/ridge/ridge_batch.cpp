@@ -513,8 +513,10 @@ Index RidgeBatch<T>::bytes_of_column(Index rows, Index cols, Index folds, bool o
                                      bool with_coefficients) {
   const Index narrow = sizeof(T), wide = is_narrow ? narrow : Index{sizeof(Wide)};
   const Index parts = of_data ? (with_coefficients ? 1 : 0) : folds;
-  // B and X in the order of the batch, Y, the gradient and, of data, what it is made of.
-  return (2 * rows + (with_coefficients ? 2 * cols + (of_data ? 2 * rows : 0) : 0)) * narrow +
+  // B and X in the order of the batch, Y, the gradient, of data what it is made of, and twice what is sent.
+  return (2 * rows + 2 * std::max(rows, cols) +
+          (with_coefficients ? 2 * cols + (of_data ? 2 * rows : 0) : 0)) *
+             narrow +
          (parts * cols + std::max(rows, cols) + (of_data ? rows : cols)) * wide;
 }
 

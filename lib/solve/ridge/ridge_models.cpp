@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/at_work.hpp"
@@ -184,17 +185,6 @@ void allocate(RidgeModel<T>& model, const std::shared_ptr<Backend>& backend, con
   }
 }
 
-template <Scalar T>
-void send(Communicator& comm, RidgeModel<T>& model, int root) {
-  const TraceRegion region("models of folds");
-  comm.broadcast(model.values, root);
-  comm.broadcast(model.basis.span(), root);
-  comm.broadcast(model.R.span(), root);
-  comm.broadcast(model.Q.span(), root);
-  comm.broadcast(model.ones, root);
-  comm.broadcast(model.leverage, root);
-}
-
 /// Whether components in T are accurate enough: rounding of Aᴴb by ε‖A‖‖b‖ changes predictions by up to
 /// ε‖A‖/(2D) of the data, and so does that of Vᴴb. Residuals that are divided by small numbers are not.
 template <Scalar T>
@@ -211,89 +201,135 @@ bool may_be_narrow(const std::vector<RidgeModel<T>>& models, const ModelOptions&
   return true;
 }
 
+/// Makes as many models as there are ranks, each on one of them.
+template <Scalar T>
+class ModelsOfRanks {
+  using Wide = Accumulator<T>;
+
+ public:
+  /// Collective. Throws OutOfMemory on all ranks.
+  ModelsOfRanks(Communicator& comm, const std::shared_ptr<Backend>& backend, FoldRows<T>& rows,
+                const ModelOptions& options)
+      : comm_(comm),
+        backend_(backend),
+        rows_(rows),
+        options_(options),
+        sums_(comm, rows, options.standardized),
+        maker_(backend, rows, options) {
+    if (rows.of_data()) {
+      gram_.emplace(comm, backend, rows);
+      if (!options.standardized) gram_->compute(std::vector<double>());
+    } else {
+      grams_.emplace(comm, backend, rows);
+    }
+  }
+
+  /// Makes the models of these folds (collective).
+  void make(std::span<RidgeModel<T>> models) {
+    attempt(comm_, [&] {
+      for (RidgeModel<T>& model : models) prepare(model, is_mine(models, model));
+    });
+    // Where features are standardised, each training set has its A Aᴴ, which the next one's takes the place
+    // of.
+    const bool one_by_one = rows_.of_data() && options_.standardized;
+    for (RidgeModel<T>& model : models) {
+      if (!rows_.of_data()) collect(model, root_of(models, model));
+      if (!one_by_one) continue;
+      gram_->compute(model.scale);
+      attempt(comm_, [&] {
+        if (is_mine(models, model)) maker_.of_data(model, gram_->view());
+      });
+    }
+    if (!one_by_one)
+      attempt(comm_, [&] {
+        for (RidgeModel<T>& model : models)
+          if (is_mine(models, model)) make_mine(model);
+      });
+    for (RidgeModel<T>& model : models) send(model, root_of(models, model));
+  }
+
+ private:
+  static int root_of(std::span<RidgeModel<T>> models, const RidgeModel<T>& model) {
+    return static_cast<int>(&model - models.data());
+  }
+  bool is_mine(std::span<RidgeModel<T>> models, const RidgeModel<T>& model) const {
+    return root_of(models, model) == comm_.rank();
+  }
+
+  void prepare(RidgeModel<T>& model, bool is_mine) {
+    const bool is_of_all = model.fold == RidgeModel<T>::all;
+    const Index n = rows_.cols();
+    if (!is_of_all || options_.predicts)
+      model.tested = is_of_all ? Range{0, rows_.rows()} : rows_.fold(model.fold);
+    sums_.describe(model, options_);
+    allocate(model, backend_, rows_, options_);
+    if (rows_.of_data()) return;
+    for (Index f = 0; f < rows_.folds(); ++f) message_.reserve(backend_, rows_.my_places(f).size * n);
+    if (!is_mine) return;
+    G_.reserve(backend_, n * n);
+    tested_.reserve(backend_, model.tested.size * n);
+    messages_.reserve(backend_, model.tested.size * n);
+  }
+  /// Brings AᴴA and the tested rows to the rank that makes this model.
+  void collect(const RidgeModel<T>& model, int root) {
+    const Index n = rows_.cols();
+    const bool is_root = root == comm_.rank(), is_of_all = model.fold == RidgeModel<T>::all;
+    grams_->sum_of_others(model.fold, root, G_.matrix(n, n));
+    if (model.tested.size == 0) return;
+    const MatrixView<T> whole = tested_.matrix(is_root ? model.tested.size : 0, n);
+    for (Index f = is_of_all ? 0 : model.fold; f < (is_of_all ? rows_.folds() : model.fold + 1); ++f)
+      rows_.gather(f, root,
+                   is_root ? whole.row_block({rows_.fold(f).begin - model.tested.begin, rows_.fold(f).size})
+                           : MatrixView<T>(),
+                   message_.data(), messages_.data());
+  }
+  void make_mine(RidgeModel<T>& model) {
+    const AtWork at_work;
+    const Index n = rows_.cols();
+    if (rows_.of_data()) return maker_.of_data(model, gram_->view());
+    maker_.of_models(model, G_.matrix(n, n), tested_.matrix(model.tested.size, n));
+  }
+  void send(RidgeModel<T>& model, int root) {
+    const TraceRegion region("models of folds");
+    comm_.broadcast(model.values, root);
+    comm_.broadcast(model.basis.span(), root);
+    comm_.broadcast(model.R.span(), root);
+    comm_.broadcast(model.Q.span(), root);
+    comm_.broadcast(model.ones, root);
+    comm_.broadcast(model.leverage, root);
+    maker_.set_least(model);
+  }
+
+  Communicator& comm_;
+  const std::shared_ptr<Backend>& backend_;
+  FoldRows<T>& rows_;
+  const ModelOptions& options_;
+  const FoldSums<T> sums_;
+  std::optional<FoldGrams<T>> grams_;
+  std::optional<DataGram<T>> gram_;
+  ModelMaker<T> maker_;
+  Buffer<Wide> G_;
+  Buffer<T> tested_, message_, messages_;
+};
+
 }  // namespace
 
 template <Scalar T>
 std::vector<RidgeModel<T>> make_models(Communicator& comm, const std::shared_ptr<Backend>& backend,
-                                       const FoldRows<T>& rows, const std::vector<Index>& folds,
+                                       FoldRows<T>& rows, const std::vector<Index>& folds,
                                        const ModelOptions& options) {
   using Wide = Accumulator<T>;
-  const bool of_data = rows.of_data();
-  const Index n = rows.cols(), ranks = comm.size(), count = std::ssize(folds);
-  const FoldSums<T> sums(comm, rows, options.standardized);
-  std::optional<FoldGrams<T>> grams;
-  std::optional<DataGram<T>> gram;
-  if (of_data) {
-    gram.emplace(comm, backend, rows);
-  } else {
-    grams.emplace(comm, backend, rows);
-  }
-  std::vector<RidgeModel<T>> models(at(count));
-  ModelMaker<T> maker(backend, rows, options);
-  Buffer<Wide> G;
-  Buffer<T> tested, message, messages;
-  for (Index begin = 0; begin < count; begin += ranks) {
-    // Each rank makes one of these.
-    const Index end = std::min(begin + ranks, count);
-    const Index mine = begin + comm.rank();
-    attempt(comm, [&] {
-      for (Index k = begin; k < end; ++k) {
-        RidgeModel<T>& model = models[at(k)];
-        model.fold = folds[at(k)];
-        const bool is_of_all = model.fold == RidgeModel<T>::all;
-        if (!is_of_all || options.predicts)
-          model.tested = is_of_all ? Range{0, rows.rows()} : rows.fold(model.fold);
-        sums.describe(model, options);
-        allocate(model, backend, rows, options);
-        if (of_data) continue;
-        // What comes to the rank that makes it.
-        for (Index f = 0; f < rows.folds(); ++f) message.reserve(backend, rows.my_places(f).size * n);
-        if (k != mine) continue;
-        G.reserve(backend, n * n);
-        tested.reserve(backend, model.tested.size * n);
-        messages.reserve(backend, model.tested.size * n);
-      }
-    });
-    for (Index k = begin; k < end; ++k) {
-      RidgeModel<T>& model = models[at(k)];
-      const auto root = static_cast<int>(k - begin);
-      if (of_data) {
-        if (k == 0 || options.standardized) gram->compute(model.scale);
-        // Before the next one takes its place.
-        if (options.standardized)
-          attempt(comm, [&] {
-            if (k == mine) maker.of_data(model, gram->view());
-          });
-        continue;
-      }
-      grams->sum_of_others(model.fold, root, G.matrix(n, n));
-      if (model.tested.size == 0) continue;
-      MatrixView<T> whole = tested.matrix(k == mine ? model.tested.size : 0, n);
-      const bool is_of_all = model.fold == RidgeModel<T>::all;
-      for (Index f = is_of_all ? 0 : model.fold; f < (is_of_all ? rows.folds() : model.fold + 1); ++f)
-        rows.gather(f, root,
-                    k == mine ? whole.row_block({rows.fold(f).begin - model.tested.begin, rows.fold(f).size})
-                              : MatrixView<T>(),
-                    message.data(), messages.data());
-    }
-    if (!of_data || !options.standardized)
-      attempt(comm, [&] {
-        if (mine >= end) return;
-        const AtWork at_work;
-        RidgeModel<T>& model = models[at(mine)];
-        if (of_data) {
-          maker.of_data(model, gram->view());
-        } else {
-          maker.of_models(model, G.matrix(n, n), tested.matrix(model.tested.size, n));
-        }
-      });
-    for (Index k = begin; k < end; ++k) {
-      send(comm, models[at(k)], static_cast<int>(k - begin));
-      maker.set_least(models[at(k)]);
-    }
-  }
+  ModelsOfRanks<T> makers(comm, backend, rows, options);
+  std::vector<RidgeModel<T>> models;
+  attempt(comm, [&] {
+    models.resize(folds.size());
+    for (std::size_t k = 0; k < folds.size(); ++k) models[k].fold = folds[k];
+  });
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  for (std::size_t first = 0; first < models.size(); first += ranks)
+    makers.make(std::span(models).subspan(first, std::min(ranks, models.size() - first)));
   if constexpr (!std::is_same_v<T, Wide>)
-    if (may_be_narrow(models, options, of_data))
+    if (may_be_narrow(models, options, rows.of_data()))
       for (RidgeModel<T>& model : models) {
         attempt(comm, [&] { model.narrow_basis = Buffer<T>(backend, model.basis.size()); });
         convert<Wide, T>(model.basis.matrix(model.basis.size(), 1),
@@ -305,7 +341,7 @@ std::vector<RidgeModel<T>> make_models(Communicator& comm, const std::shared_ptr
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                   \
   template std::vector<RidgeModel<T>> make_models(Communicator&, const std::shared_ptr<Backend>&, \
-                                                  const FoldRows<T>&, const std::vector<Index>&,  \
+                                                  FoldRows<T>&, const std::vector<Index>&,        \
                                                   const ModelOptions&);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE

@@ -82,7 +82,7 @@ struct ModelOptions {
 /// side, by LAPACK, and send them to all. Throws OutOfMemory and InputError on all ranks.
 template <Scalar T>
 std::vector<RidgeModel<T>> make_models(Communicator& comm, const std::shared_ptr<Backend>& backend,
-                                       const FoldRows<T>& rows, const std::vector<Index>& folds,
+                                       FoldRows<T>& rows, const std::vector<Index>& folds,
                                        const ModelOptions& options);
 
 }  // namespace gridlops

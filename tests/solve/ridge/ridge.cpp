@@ -12,6 +12,7 @@
 #include "solve/methods/factor_problems.hpp"
 #include "solve/ridge/reference_ridge.hpp"
 #include "support/agreed_failures.hpp"
+#include "support/metered_backend.hpp"
 #include "support/solution_checks.hpp"
 
 using namespace gridlops;
@@ -383,6 +384,47 @@ TEST_CASE("A ridge has few rows, columns and targets") {
   }
 }
 
+TEMPLATE_TEST_CASE("A ridge takes no more memory than it says", "", float, double) {
+  using T = TestType;
+  constexpr Index nrhs = 300;
+  for (const GridPtr& grid :
+       all_grids([] { return std::make_shared<MeteredBackend>(make_host_backend()); })) {
+    if (!grid->is_member()) continue;
+    auto& backend = dynamic_cast<MeteredBackend&>(*grid->backend());
+    for (const auto& [m, n] : {std::pair<Index, Index>{700, 30}, {41, 90}, {40, 40}}) {
+      // One fold has nearly all rows.
+      std::vector<Index> unequal(static_cast<std::size_t>(m), 0);
+      unequal[2] = unequal[3] = 1;
+      unequal[5] = -1;
+      for (const RidgeOptions& options :
+           {RidgeOptions{.alphas = {1, 2}, .folds = unequal, .score = RidgeScore::negative_mse},
+            RidgeOptions{.alphas = {1e-7, 2}, .folds = contiguous_folds(m, 3), .batch = 7},
+            RidgeOptions{.alphas = {1, 2}, .validation = RidgeValidation::leave_one_out},
+            RidgeOptions{.alphas = {1, 2}, .validation = RidgeValidation::gcv},
+            RidgeOptions{.validation = RidgeValidation::none}}) {
+        const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, features<T>());
+        DistMatrix<T> B(grid, A->range().layout(nrhs)), X(grid, A->domain().layout(nrhs));
+        B.fill(features<T>());
+        for (const bool with_coefficients : {true, false}) {
+          CAPTURE(describe(*grid), m, n, name_of(options.validation), with_coefficients);
+          const Index before = backend.bytes_in_use();
+          backend.forget_most();
+          static_cast<void>(ridge<T>(*A, B, options, with_coefficients ? &X : nullptr));
+          CHECK(backend.most_bytes_in_use() - before <=
+                ridge_bytes(m, n, nrhs, scalar_type_of<T>, options, with_coefficients, grid->comm().size()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A ridge of too many eigenvectors is refused before its memory is counted") {
+  CHECK_THROWS_AS(
+      ridge_bytes(50000, 40000, 1, ScalarType::f32, {.validation = RidgeValidation::none}, true, 1),
+      UsageError);
+  CHECK(ridge_bytes(500000, 20000, 1, ScalarType::f32, {.validation = RidgeValidation::none}, true, 1) > 0);
+}
+
 TEST_CASE("A ridge refuses what it cannot fit, on all ranks") {
   constexpr Index m = 6, n = 2;
   const auto grid = compact_grids().back();
@@ -406,7 +448,7 @@ TEST_CASE("A ridge refuses what it cannot fit, on all ranks") {
   says(refused({.alphas = {1, -2}, .folds = folds}), "the damping -2 is impossible");
   says(refused({.folds = {0, 1}}), "6 rows, but there are 2 labels");
   says(refused({.folds = {0, 0, 0, 0, 0, 0}}), "at least 2");
-  says(refused({.folds = {0, 0, 0, 0, 0, 1}}), "fold 1 has one row");
+  says(refused({.folds = {0, 0, 0, 0, 0, 7}}), "the fold of label 7 has one row");
   says(refused({.alphas = {1, 2, 3}, .validation = RidgeValidation::none}), "3 dampings for 2 columns");
   says(refused({.folds = folds, .groups = {1}}), "2 columns, but there are 1 numbers");
   const double nan = std::numeric_limits<double>::quiet_NaN();
