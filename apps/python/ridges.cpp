@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gridlops/comm/failure.hpp"
 #include "native.hpp"
 #include "reports.hpp"
 
@@ -30,7 +31,8 @@ py::dict dict_of(const RidgeReport& report, bool has_coefficients) {
                   py::arg("scores") = report.scores, py::arg("intercepts") = intercepts,
                   py::arg("reasons") = reasons, py::arg("residual_norms") = residual_norms,
                   py::arg("normal_residual_norms") = normal_residual_norms,
-                  py::arg("at_smallest") = report.at_smallest, py::arg("at_largest") = report.at_largest);
+                  py::arg("at_smallest") = report.at_smallest, py::arg("at_largest") = report.at_largest,
+                  py::arg("deciding_row") = report.deciding_row);
 }
 
 template <Scalar T>
@@ -61,9 +63,20 @@ void bind_ridge(py::module_& native) {
   });
 }
 
+/// Calls read() on every rank, which returns whether coefficients are wanted. Raises on all ranks what one
+/// raises, or UsageError if they disagree. Collective over the grid.
+void agree_on_ridge(const GridPtr& grid, const py::function& read) {
+  const py::gil_scoped_release release;
+  agree(grid, "ridge", [&](Agreement& agreement) {
+    const py::gil_scoped_acquire lock;
+    agreement.on("coefficients", read().cast<bool>());
+  });
+}
+
 }  // namespace
 
 void bind_ridges(py::module_& native) {
+  native.def("agree_on_ridge", agree_on_ridge);
   native.def("contiguous_folds", contiguous_folds);
   for_each_type(native, []<Scalar T>(py::module_ module) { bind_ridge<T>(module); });
 }

@@ -14,6 +14,7 @@
 #include "command_line/grid.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
+#include "machine/limits.hpp"
 #include "matrix/matrix_file.hpp"
 #include "matrix/memory_plan.hpp"
 #include "measure/report.hpp"
@@ -27,15 +28,18 @@ namespace {
 struct RidgeArguments {
   std::string matrix, rhs, output, intercepts, chosen, scores, report, transport = "auto";
   std::string dampings, alphas;  ///< one of both: a number, FIRST:LAST:COUNT, or a file
-  std::string folds = "5";       ///< their number, a file of labels, "loo", or "gcv"
+  std::string folds;             ///< their number, a file of labels, "loo", "gcv" or "none"
   std::string choose_for = "each";
-  RidgeOptions options{.intercept = false};
-  bool dry_run = false;
+  RidgeOptions options;
+  bool no_intercept = false, dry_run = false;
 };
+
+constexpr const char* default_folds = "5";
 
 struct RidgeFiles {
   MatrixFile A;
   MatrixHeader B;
+  CommonType common;
 };
 
 /// D² of the dampings or alphas that were asked for (collective).
@@ -68,7 +72,7 @@ std::vector<Index> whole_numbers(Communicator& world, const std::string& path, c
                                  const char* many) {
   std::vector<Index> labels;
   for (const double value : read_vector(world, path, one, many)) {
-    if (value != std::floor(value) || value > 9e15)
+    if (value != std::floor(value) || std::abs(value) > 9e15)
       throw InputError(fmt::format("{} holds {}, but {} are whole numbers", path, value, many));
     labels.push_back(static_cast<Index>(value));
   }
@@ -78,17 +82,19 @@ std::vector<Index> whole_numbers(Communicator& world, const std::string& path, c
 /// The options with their values (collective).
 RidgeOptions resolved(Communicator& world, const RidgeArguments& arguments, Index rows) {
   RidgeOptions options = arguments.options;
+  options.intercept = !arguments.no_intercept;
   options.alphas = read_alphas(world, arguments);
-  if (options.alphas.size() == 1) {
+  const std::string folds = !arguments.folds.empty()     ? arguments.folds
+                            : options.alphas.size() == 1 ? "none"
+                                                         : default_folds;
+  if (folds == "none") {
     options.validation = RidgeValidation::none;
-    return options;
-  }
-  if (arguments.folds == "loo" || arguments.folds == "gcv") {
-    options.validation = arguments.folds == "gcv" ? RidgeValidation::gcv : RidgeValidation::leave_one_out;
-  } else if (is_count(arguments.folds)) {
-    options.folds = contiguous_folds(rows, whole_number(arguments.folds, 2, std::max<Index>(rows, 2)));
+  } else if (folds == "loo" || folds == "gcv") {
+    options.validation = folds == "gcv" ? RidgeValidation::gcv : RidgeValidation::leave_one_out;
+  } else if (is_count(folds)) {
+    options.folds = contiguous_folds(rows, whole_number(folds, 2, std::max<Index>(rows, 2)));
   } else {
-    options.folds = whole_numbers(world, arguments.folds, "a label", "labels of folds");
+    options.folds = whole_numbers(world, folds, "a label", "labels of folds");
   }
   return options;
 }
@@ -150,14 +156,6 @@ RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& o
   return found;
 }
 
-/// The middle one, of an even number the lower one of two; NaN of none.
-double median(std::vector<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 struct Summary {
   std::vector<std::pair<std::string, double>> figures;
   Index unsolved = 0;
@@ -171,6 +169,7 @@ Summary summary_of(const RidgeReport& found, bool fits, bool validates) {
     const bool is_solved = column.reason == StopReason::converged || column.reason == StopReason::stagnated;
     if (fits && !is_solved) ++summary.unsolved;
   }
+  if (found.columns.empty()) return summary;
   summary.figures = {{"median alpha", median(alphas)}};
   if (validates) {
     double sum = 0;
@@ -185,7 +184,9 @@ Summary summary_of(const RidgeReport& found, bool fits, bool validates) {
   return summary;
 }
 
+/// Of those that are predicted.
 Index count_folds(std::vector<Index> labels) {
+  std::erase_if(labels, [](Index label) { return label < 0; });
   std::sort(labels.begin(), labels.end());
   return std::unique(labels.begin(), labels.end()) - labels.begin();
 }
@@ -196,11 +197,10 @@ constexpr std::array memory_labels{"matrix", "right-hand sides and coefficients"
 std::array<Index, memory_labels.size()> memory_of(const RidgeOptions& options, const ProductShape& shape,
                                                   bool fits, int ranks) {
   const Index element = size_of(shape.type), share = (shape.nrhs + ranks - 1) / ranks;
-  std::array<Index, memory_labels.size()> bytes{(shape.rows + ranks - 1) / ranks * shape.cols * element,
-                                                (shape.rows + (fits ? shape.cols : 0)) * share * element,
-                                                ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type,
-                                                            options, fits, ranks),
-                                                0};
+  std::array<Index, memory_labels.size()> bytes{
+      (shape.rows + ranks - 1) / ranks * shape.cols * element,
+      (shape.rows + (fits ? shape.cols : 0)) * share * element,
+      ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type, options, fits, ranks), 0};
   bytes.back() = bytes[0] + bytes[1] + bytes[2];
   return bytes;
 }
@@ -212,49 +212,79 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
                               {"intercept", options.intercept},
                               {"standardize", options.standardize}};
   if (options.validation == RidgeValidation::none) return json;
-  json["folds"] = arguments.folds;
+  json["folds"] = arguments.folds.empty() ? default_folds : arguments.folds;
   json["choose_for"] = arguments.choose_for;
   json["one_standard_error"] = options.one_standard_error;
   return json;
 }
 
-ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
-  Stopwatch clock;
-  Measurements measured;
+void tell(const RidgeReport& found, const Summary& summary, const RidgeOptions& options,
+          const ProductShape& shape, const std::string& effort) {
+  for (const auto& [name, value] : summary.figures) print(fmt::format("{}: {:.6g}\n", name, value));
+  print(fmt::format("{} targets, {} dampings, {}\n", shape.nrhs, options.alphas.size(), effort));
+  const Index at_end = found.at_smallest + found.at_largest;
+  if (at_end > 0)
+    warn(
+        fmt::format("{} of {} targets chose an end of the range: {} the smallest damping, {} the largest; a "
+                    "wider range may have a better one",
+                    at_end, shape.nrhs, found.at_smallest, found.at_largest));
+  if (found.deciding_row >= 0)
+    warn(fmt::format(
+        "row {} (from 0) of A decides its own prediction with some dampings, which have no scores: it "
+        "alone has some feature; leave the row or the feature out, or take --folds 5",
+        found.deciding_row));
+  if (summary.unsolved > 0)
+    warn(fmt::format("{} of {} targets have coefficients whose gradient is larger than the tolerance",
+                     summary.unsolved, shape.nrhs));
+}
+
+RidgeFiles open_files(Communicator& world, const RidgeArguments& arguments) {
   check_outputs(world, {{"--matrix", arguments.matrix}, {"--rhs", arguments.rhs}},
                 {{"--output", arguments.output},
                  {"--intercepts", arguments.intercepts},
                  {"--chosen", arguments.chosen},
                  {"--scores", arguments.scores},
                  {"--report", arguments.report, NamedFile::text}});
-  const bool fits = !arguments.output.empty();
-  if (!fits && !arguments.intercepts.empty())
+  if (arguments.output.empty() && !arguments.intercepts.empty())
     throw UsageError("--intercepts are those of coefficients, which only --output asks for");
-  RidgeFiles files{MatrixFile(world, arguments.matrix), read_matrix_header(world, arguments.rhs)};
+  RidgeFiles files{MatrixFile(world, arguments.matrix), read_matrix_header(world, arguments.rhs), {}};
   check_operand(arguments.matrix, files.A.header(), arguments.rhs, files.B,
                 {files.A.rows(), "rows of A", ""});
-  const CommonType common = common_type({{arguments.matrix, files.A.header()}, {arguments.rhs, files.B}});
-  files.A.require_fits(Algorithm::stationary_a, common.type);
+  files.common = common_type({{arguments.matrix, files.A.header()}, {arguments.rhs, files.B}});
+  files.A.require_fits(Algorithm::stationary_a, files.common.type);
   files.A.read_tables(world);
+  return files;
+}
+
+/// Says what memory the ranks would take.
+template <class Bytes>
+ExitStatus plan(Communicator& world, const RidgeOptions& options, const Bytes& memory) {
+  const std::string folds = options.folds.empty() ? name_of(options.validation)
+                                                  : fmt::format("{} folds", count_folds(options.folds));
+  if (world.rank() == 0)
+    print(fmt::format("{} ranks, {} dampings, {}\n{}", world.size(), options.alphas.size(), folds,
+                      bytes_table(memory_labels, memory, memory)));
+  return ExitStatus::done;
+}
+
+ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
+  Stopwatch clock;
+  Measurements measured;
+  const bool fits = !arguments.output.empty();
+  RidgeFiles files = open_files(world, arguments);
   RidgeOptions options = resolved(world, arguments, files.A.rows());
   const bool validates = options.validation != RidgeValidation::none;
   if (!validates && !arguments.scores.empty())
-    throw UsageError("--scores are those of several dampings, but there is one; give FIRST:LAST:COUNT");
-  const ProductShape shape{files.A.rows(), files.A.cols(), files.B.cols, common.type};
+    throw UsageError(
+        "--scores are those of folds, but there are none; give --folds, or --alphas FIRST:LAST:COUNT");
+  const ProductShape shape{files.A.rows(), files.A.cols(), files.B.cols, files.common.type};
   if (arguments.choose_for == "all") {
     options.groups.assign(static_cast<std::size_t>(shape.nrhs), 0);
   } else if (arguments.choose_for != "each") {
     options.groups = whole_numbers(world, arguments.choose_for, "a group", "numbers of groups");
   }
   const auto memory = memory_of(options, shape, fits, world.size());
-  if (arguments.dry_run) {
-    const std::string folds = options.folds.empty() ? name_of(options.validation)
-                                                    : fmt::format("{} folds", count_folds(options.folds));
-    if (world.rank() == 0)
-      print(fmt::format("{} ranks, {} dampings, {}\n{}", world.size(), options.alphas.size(), folds,
-                        bytes_table(memory_labels, memory, memory)));
-    return ExitStatus::done;
-  }
+  if (arguments.dry_run) return plan(world, options, memory);
   measured.planned_bytes = memory.back();
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Ranks ranks = make_ranks(world, "cpu", arguments.transport);
@@ -285,19 +315,9 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
                           {"--scores", arguments.scores, std::nullopt}}},
                measured, nullptr);
   if (world.rank() == 0) {
-    print(common.promotions);
-    for (const auto& [name, value] : summary.figures) print(fmt::format("{}: {:.6g}\n", name, value));
-    print(fmt::format("{} targets, {} dampings, {} ranks, in {}\n", shape.nrhs, options.alphas.size(),
-                      world.size(), duration_text(measured.compute_seconds)));
-    const Index at_end = found.at_smallest + found.at_largest;
-    if (at_end > 0)
-      warn(fmt::format(
-          "{} of {} targets chose an end of the range: {} the smallest damping, {} the largest; a "
-          "wider range may have a better one",
-          at_end, shape.nrhs, found.at_smallest, found.at_largest));
-    if (summary.unsolved > 0)
-      warn(fmt::format("{} of {} targets have coefficients whose gradient is larger than the tolerance",
-                       summary.unsolved, shape.nrhs));
+    print(files.common.promotions);
+    tell(found, summary, options, shape,
+         fmt::format("{} ranks, in {}", world.size(), duration_text(measured.compute_seconds)));
   }
   return summary.unsolved > 0 ? ExitStatus::not_converged : ExitStatus::done;
 }
@@ -320,13 +340,15 @@ Action define_ridge(Options& options) {
       "--dampings", arguments->dampings, "D1:D2:N",
       "Minimises |b - A x|^2 + D^2 |x|^2 with N dampings D in equal ratios, those in a file, or one");
   options.text("--alphas", arguments->alphas, "A1:A2:N", "The same with alpha = D^2, as scikit-learn has it");
-  options.flag("--intercept", arguments->options.intercept, "Fits a constant, too, which is not damped");
+  options.flag("--no-intercept", arguments->no_intercept, "Fits no constant, which is else not damped");
   options.flag("--standardize", arguments->options.standardize,
                "Divides features by their standard deviation in the training rows");
   options.group("Validation");
-  options.text("--folds", arguments->folds, "5|FILE|loo|gcv",
-               "How many contiguous folds; a file with the label of each row's fold; leave one row out; or "
-               "generalised cross-validation [5]");
+  options.text(
+      "--folds", arguments->folds, "5|FILE|loo|gcv|none",
+      "How many contiguous folds; a file with the label of each row's fold, below 0 always in training; "
+      "leave one row out; generalised cross-validation; or none, with one damping, or one for each target in "
+      "a file [5; with one damping none]");
   options.choice("--score", arguments->options.score,
                  names_of({RidgeScore::r2, RidgeScore::correlation, RidgeScore::negative_mse}),
                  "What a prediction of a fold is worth [r2]");
@@ -341,9 +363,9 @@ Action define_ridge(Options& options) {
   options.choice("--transport", arguments->transport, transports(), "What carries the data [auto]");
   options.flag("--dry-run", arguments->dry_run, "Says what memory each rank would take, and stops");
   options.examples(
-      {"mpirun -n 4 gridlops ridge --matrix A.npy --rhs B.npy --alphas 1e-2:1e4:13 --intercept --output "
+      {"mpirun -n 4 gridlops ridge --matrix A.npy --rhs B.npy --alphas 1e-2:1e4:13 --output "
        "X.npy --intercepts beta.npy --chosen alphas.npy --scores R2.npy",
-       "mpirun -n 4 gridlops ridge --matrix A.npy --rhs B.npy --dampings 0.1:100:13 --intercept "
+       "mpirun -n 4 gridlops ridge --matrix A.npy --rhs B.npy --dampings 0.1:100:13 "
        "--folds loo --choose-for all --chosen alphas.npy"});
   return [arguments](Communicator& world) { return run_ridge(world, *arguments); };
 }

@@ -64,8 +64,8 @@ def check_values(suite):
         np.save(suite.folder / "labels.npy", labels)
         eps = program.epsilon(dtype)
         wide = A.astype(np.result_type(A, float)), B.astype(np.result_type(B, float))
-        for ranks, words, folds, how in ((None, ["--intercept"], contiguous(m, 5), {}), (2, ["--folds", "labels.npy"], labels, {"intercept": False}),
-                                         (4, ["--intercept", "--standardize", "--folds", 4, "--batch", 2], contiguous(m, 4), {"standardize": True})):
+        for ranks, words, folds, how in ((None, [], contiguous(m, 5), {}), (2, ["--no-intercept", "--folds", "labels.npy"], labels, {"intercept": False}),
+                                         (4, ["--standardize", "--folds", 4, "--batch", 2], contiguous(m, 4), {"standardize": True})):
             _, X, beta, chosen, found = ridge(suite, "--alphas", "0.1:1e4:11", *words, ranks=ranks)
             if X is None:
                 continue
@@ -88,7 +88,7 @@ def check_scikit_learn(suite):
     A, B = problem("f64", 60, 13, 7)
     np.save(suite.folder / "A.npy", A)
     np.save(suite.folder / "B.npy", B)
-    _, X, beta, chosen, found = ridge(suite, "--alphas", "0.1:1e4:11", "--intercept")
+    _, X, beta, chosen, found = ridge(suite, "--alphas", "0.1:1e4:11")
     for j in range(B.shape[1]):
         search = GridSearchCV(Ridge(), {"alpha": ALPHAS}, cv=5).fit(A, B[:, j])
         suite.close(found[:, j], search.cv_results_["mean_test_score"], 1e-10, "scores of GridSearchCV", j)
@@ -97,7 +97,7 @@ def check_scikit_learn(suite):
         suite.close(beta[j], search.best_estimator_.intercept_, 1e-8, "its intercept", j)
     for words, per_target in (([], True), (["--choose-for", "all"], False)):
         model = RidgeCV(ALPHAS, alpha_per_target=per_target).fit(A, B)
-        _, X, beta, chosen, _ = ridge(suite, "--alphas", "0.1:1e4:11", "--intercept", "--folds", "loo", "--score", "negative-mse", *words)
+        _, X, beta, chosen, _ = ridge(suite, "--alphas", "0.1:1e4:11", "--folds", "loo", "--score", "negative-mse", *words)
         suite.close(chosen, np.broadcast_to(model.alpha_, chosen.shape), 1e-9, "the choice of RidgeCV", words)
         suite.close(X.T, model.coef_, 1e-9, "its coefficients", words)
 
@@ -107,24 +107,51 @@ def check_words(suite):
     A, B = problem("f64", 60, 13, 7)
     np.save(suite.folder / "A.npy", A)
     np.save(suite.folder / "B.npy", B)
-    run, X, *_ = ridge(suite, "--dampings", "3:30:2", "--intercept")
+    run, X, *_ = ridge(suite, "--dampings", "3:30:2")
     suite.check(any("chose an end of the range" in line for line in run.warning_lines), run.errors)
-    _, of_alphas, *_ = ridge(suite, "--alphas", "9:900:2", "--intercept")
+    _, of_alphas, *_ = ridge(suite, "--alphas", "9:900:2")
     suite.close(X, of_alphas, 1e-12, "--dampings are the roots of --alphas")
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", 7, "--output", "one.npy")
     if suite.succeeded(run):
-        suite.close(np.load(suite.folder / "one.npy"), fit(A, B, 7, intercept=False)[0], 1e-10, "one damping")
+        suite.close(np.load(suite.folder / "one.npy"), fit(A, B, 7)[0], 1e-10, "one damping")
+    # One damping is scored if folds are asked for.
+    *_, found = ridge(suite, "--alphas", 7, "--folds", 4)
+    suite.close(found, scores(A, B, contiguous(60, 4), [7.0]), 1e-10, "the scores of one damping")
+    # The chosen dampings are a file of --alphas.
+    _, X, *_ = ridge(suite, "--alphas", "0.1:1e4:11")
+    run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", "chosen.npy", "--folds", "none", "--output", "again.npy", ranks=2)
+    if suite.succeeded(run):
+        suite.close(np.load(suite.folder / "again.npy"), X, 1e-10, "a damping for each target")
+    check_edges(suite, A)
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", "1:10:3", "--output", "planned.npy", "--dry-run", ranks=2)
     suite.check(suite.succeeded(run) and "in all" in run.output and not (suite.folder / "planned.npy").exists(), run.output)
     for words, status, text in ((["--alphas", "1:2:3", "--dampings", "3"], 2, "--dampings D, or --alphas"), ([], 2, "--dampings D, or --alphas"),
                                 (["--alphas", "1:2:3", "--folds", "1"], 2, "1"), (["--alphas", "1:2:3", "--folds", "A.npy"], 65, "vector"),
-                                (["--alphas", "1:2:3", "--folds", "60"], 2, "has one row")):
+                                (["--alphas", "1:2:3", "--folds", "60"], 2, "the fold of label 0 has one row"),
+                                (["--alphas", "1:2:3", "--folds", "none"], 2, "3 dampings for 7 columns"), (["--alphas", "3"], 2, "--scores are those of folds")):
         run, *_ = ridge(suite, *words, status=status)
         suite.check(text in run.errors, words, run.errors)
     B[3, 2] = np.nan
     np.save(suite.folder / "B.npy", B)
     run, *_ = ridge(suite, "--alphas", "1:2:3", ranks=2, status=65)
     suite.check("row 3, column 2" in run.errors, run.errors)
+
+
+def check_edges(suite, A):
+    """Without targets nothing is NaN; a feature that one row has alone is told; and too many eigenvectors are refused without reading A."""
+    np.save(suite.folder / "none.npy", np.zeros((60, 0)))
+    run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "none.npy", "--alphas", "1:10:3", "--chosen", "empty.npy")
+    suite.check(suite.succeeded(run) and "nan" not in run.output, run.output)
+    alone = A.copy()
+    alone[:, 3] = np.arange(60) == 41
+    np.save(suite.folder / "alone.npy", alone)
+    run = suite.run("ridge", "--matrix", "alone.npy", "--rhs", "B.npy", "--alphas", "1e-13:10:3", "--folds", "loo", "--chosen", "alone_alphas.npy")
+    suite.check(suite.succeeded(run) and any("row 41 (from 0) of A decides" in line for line in run.warning_lines), run.errors)
+    np.lib.format.open_memmap(suite.folder / "wide.npy", "w+", np.float32, (31000, 31000))
+    np.save(suite.folder / "long.npy", np.zeros((31000, 1), np.float32))
+    for words in ([], ["--dry-run"]):
+        run = suite.run("ridge", "--matrix", "wide.npy", "--rhs", "long.npy", "--alphas", "1:10:3", "--chosen", "c.npy", *words)
+        suite.check(run.status == 2 and "at most 30000" in run.errors, run.status, run.errors)
 
 
 def test(suite, _full):

@@ -91,6 +91,39 @@ def test_what_a_ridge_refuses():
         expect_error(gl.UsageError, lambda: gl.ridge(2 * op, data, [1, 2]), "no rows to read")  # noqa: B023
 
 
+def test_one_row_is_left_out_of_few():
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        A = rng.standard_normal((60, 61)).astype(dtype)
+        B = (A @ rng.standard_normal((61, 2)) + 5 * rng.standard_normal((60, 2))).astype(dtype)
+        # Without the constant vector, of which a basis is the complement, K has no eigenvalue near 0.
+        basis = np.linalg.qr(np.column_stack([np.ones(60), rng.standard_normal((60, 59))]))[0][:, 1:]
+        K = basis.T @ A.astype(float) @ A.astype(float).T @ basis
+        alphas = np.array([1e-8, 1e-5, 1e-2, 1.0])
+        for grid in grids():
+            op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(60, 61), dtype).scatter(A))
+            data = gl.zeros(op.range, 2, dtype).scatter(B)
+            for how in ("leave-one-out", "gcv"):
+                _, report = gl.ridge(op, data, alphas, folds=how, score="negative-mse")
+                if not grid.is_member:
+                    continue
+                for d, alpha in enumerate(alphas):
+                    left = basis @ np.linalg.inv(K + alpha * np.eye(59)) @ basis.T
+                    share = np.diag(left)[:, None] if how == "leave-one-out" else np.trace(left) / 60
+                    expected = -np.mean(((left @ B.astype(float)) / share) ** 2, axis=0)
+                    assert np.allclose(report["scores"][d], expected, rtol=1e-8 if dtype == "float64" else 1e-5)
+
+
+def test_ranks_agree_before_a_ridge_takes_memory():
+    A, B = problem("float64")
+    grid = gl.Grid(shape=(COMM.size, 1))
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape)).scatter(A))
+    data = gl.zeros(op.range, 6).scatter(B)
+    if COMM.size > 1:
+        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], coefficients=COMM.rank == 0), "disagree", "coefficients")
+        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], folds=[0.5] * 40 if COMM.rank == 0 else 3), "whole numbers")
+
+
 def test_estimators_take_the_arrays_of_rank_0():
     for dtype in ("float32", "float64"):
         A, B = problem(dtype)
@@ -105,7 +138,7 @@ def test_estimators_take_the_arrays_of_rank_0():
         for j, alpha in enumerate(chosen):
             x, intercept = fit(A.astype(float), B[:, j:j + 1].astype(float), alpha)
             assert np.abs(model.predict(A)[:, j] - (A @ x + intercept)[:, 0]).max() <= bound * np.abs(B).max()
-        together = gl.RidgeCV(ALPHAS, cv=4).fit(*mine)
+        together = gl.RidgeCV(ALPHAS, cv=np.int64(4)).fit(*mine)
         assert isinstance(together.alpha_, float) and together.best_score_ == pytest.approx(together.scores_.mean(1).max())
         plain = gl.Ridge(chosen).fit(*mine)
         assert np.abs(plain.coef_ - model.coef_).max() <= bound * np.abs(model.coef_).max()

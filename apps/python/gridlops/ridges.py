@@ -5,6 +5,7 @@ with the names of scikit-learn, which need not be there."""
 from __future__ import annotations
 
 import inspect
+import numbers as kinds
 from typing import Any, Iterable, Protocol, Sequence, TypedDict
 
 import numpy as np
@@ -34,6 +35,7 @@ class RidgeReport(TypedDict):
     normal_residual_norms: npt.NDArray[np.float64]
     at_smallest: int  #: how many targets chose the smallest damping, so that a wider range may be better
     at_largest: int
+    deciding_row: int  #: with leave-one-out the first row that decides its own prediction, so that some dampings have no score; or -1
 
 
 def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str | Numbers | None = 5, score: str = "r2",
@@ -44,7 +46,7 @@ def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str 
     A has a row for each observation, and never moves: :func:`matrix_mult` by "stationary-a" or "block", :func:`stream_matrix`,
     or :func:`compress`. B is in its range, or on one rank an array. ``alphas`` are D², of which each target gets the best.
     ``folds`` says how predictions are made that are scored: a number of contiguous folds, the label of the fold of each row
-    (negative: always in training), "leave-one-out", "gcv", or None, with one damping, or one for each target. ``score`` is "r2",
+    (negative: always in training), "leave-one-out" (standardised by deviations of all rows), "gcv", or None, with one damping, or one for each target. ``score`` is "r2",
     "correlation" or "negative-mse"; means over the folds count. Targets with the same number in ``groups`` share a damping.
     ``one_standard_error`` takes the largest damping that is at most that much worse than the best. ``standardize`` divides
     features by their standard deviation in each training set. Without ``coefficients`` X is None. ``batch``: the most targets
@@ -54,20 +56,27 @@ def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str 
     """
     data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
     same_type(A, data)
+    rows, validation, labels, numbers = A.shape[0], "folds", [], []
+    chosen: list[float] = []
+
+    def read() -> bool:
+        nonlocal validation, labels, numbers, chosen
+        if folds is None or isinstance(folds, str):
+            validation = folds or "none"
+        elif np.ndim(folds) == 0:
+            labels = _native.contiguous_folds(rows, int(folds))  # type: ignore[arg-type]
+        else:
+            labels = _whole("folds", folds)
+        numbers = [] if groups is None else _whole("groups", groups)
+        chosen = [float(alpha) for alpha in np.atleast_1d(np.asarray(alphas))]
+        return coefficients
+
+    _native.agree_on_ridge(A.grid.native, read)
     columns = data.layout.cols
     cut = A.domain.rows if columns.axis == "uncut" else Cut("uncut", [A.shape[1]])
     X = Matrix(A.grid, Layout(cut, columns), A.dtype) if coefficients else None
-    rows, validation, labels = A.shape[0], "folds", []
-    if folds is None or isinstance(folds, str):
-        validation = folds or "none"
-    elif np.ndim(folds) == 0:
-        labels = _native.contiguous_folds(rows, int(folds))  # type: ignore[arg-type]
-    else:
-        labels = _whole("folds", folds)
-    chosen = [float(alpha) for alpha in np.atleast_1d(np.asarray(alphas))]
     found = functions_for(A.dtype).ridge(A.native, data.native, None if X is None else X.native, chosen, validation, labels, score,
-                                         [] if groups is None else _whole("groups", groups), one_standard_error, intercept,
-                                         standardize, batch)
+                                         numbers, one_standard_error, intercept, standardize, batch)
     found["scores"] = np.asarray(found["scores"]).reshape(-1, len(chosen)).T
     for name in ("alphas", "best_scores", "residual_norms", "normal_residual_norms"):
         found[name] = np.asarray(found[name], np.float64)
@@ -253,7 +262,8 @@ class Ridge(_Estimator):
 class RidgeCV(_Estimator):
     """scikit-learn's RidgeCV, which with ``alpha_per_target`` also chooses by folds for each target.
 
-    ``cv``: None, each row is predicted from all others, exactly; a number of contiguous folds; a splitter of scikit-learn, or pairs
+    ``cv``: None, each row is predicted from all others, exactly, but that ``standardize`` divides by deviations of all rows, as
+    make_pipeline(StandardScaler(), RidgeCV(alphas)) does; a number of contiguous folds; a splitter of scikit-learn, or pairs
     of training and test rows, where no row is in two test sets; or "gcv". ``scoring``: "r2", "correlation" or
     "neg_mean_squared_error"; None is R² with folds, and else the last. ``fit`` is collective over all ranks, and takes the arrays of
     rank 0; others may pass None. All ranks have then ``coef_``, ``intercept_``, ``alpha_``, ``best_score_`` (with ``alpha_per_target``
@@ -296,8 +306,10 @@ class RidgeCV(_Estimator):
             raise ValueError(f"a damping is chosen by predicting rows from others, but n_samples={rows}")
         if self.cv is None:
             return "leave-one-out"
-        if isinstance(self.cv, (int, str)):
+        if isinstance(self.cv, str):
             return self.cv
+        if isinstance(self.cv, kinds.Integral):
+            return int(self.cv)
         labels = np.full(rows, -1)
         for number, (training, test) in enumerate(self.cv.split(X, y, groups) if hasattr(self.cv, "split") else self.cv):
             in_test = np.zeros(rows, bool)

@@ -13,10 +13,13 @@ namespace gridlops {
 
 /// How a ridge chooses a damping for each right-hand side.
 enum class RidgeValidation {
-  none,           ///< it does not: each right-hand side is given one
-  folds,          ///< every fold of rows is predicted from the other rows; scores are means over the folds
-  leave_one_out,  ///< every row is predicted from all others, exactly, by one decomposition of all rows
-  gcv             ///< generalised cross-validation: the same, with the mean leverage in the place of each
+  none,   ///< it does not: each right-hand side is given one
+  folds,  ///< every fold of rows is predicted from the other rows; scores are means over the folds
+  /// Every row is predicted from all others, by one decomposition of all rows: exactly, but for
+  /// `standardize`, whose deviations are those of all rows, as in scikit-learn's pipeline of StandardScaler
+  /// and RidgeCV. One fold for each row, with negative_mse, leaves the row out there, too.
+  leave_one_out,
+  gcv  ///< generalised cross-validation: the same, with the mean leverage in the place of each
 };
 
 /// What a prediction p of the data y of a fold is worth. The largest score is the best.
@@ -44,7 +47,8 @@ struct RidgeOptions {
   /// Takes the largest damping whose score is at most one standard error of the folds below the best.
   bool one_standard_error = false;
   bool intercept = true;     ///< fits b ≈ Ax + β, where β is not damped
-  bool standardize = false;  ///< divides each column of A by its standard deviation in the training rows
+  bool standardize = false;  ///< divides each column of A by its standard deviation in the training rows;
+                             ///< constant columns are not divided
   Index batch = 0;           ///< the most columns of B that all ranks together work on at a time; 0: chosen
 };
 
@@ -64,9 +68,12 @@ struct RidgeColumn {
 
 /// The same on all members of the grid, and empty on idle ranks.
 struct RidgeReport {
-  Index folds = 0;                        ///< their number
-  std::vector<RidgeColumn> columns;       ///< of B
-  std::vector<double> scores;             ///< of damping d and column j at d + j·dampings
+  Index folds = 0;                   ///< their number
+  std::vector<RidgeColumn> columns;  ///< of B
+  std::vector<double> scores;        ///< of damping d and column j at d + j·dampings; or none
+  /// With leave-one-out the first row of A that decides its own prediction, but for rounding: it alone has
+  /// some feature. Dampings where a row does have no score (NaN), and are not chosen. −1: there is none.
+  Index deciding_row = -1;
   Index at_smallest = 0, at_largest = 0;  ///< columns that chose an end of more than one damping
 };
 
@@ -80,13 +87,14 @@ struct RidgeReport {
 ///
 /// Rows of A are read twice, and kept whole, in T, each on one rank. If m ≥ n, every rank sums AᴴA of its
 /// rows in each fold, in double precision; a training set has the sum of the others, so nothing is
-/// subtracted. If m < n, it is AAᴴ. A mean of all rows is subtracted while they are read, and that of a
-/// training set is a correction of what is left. Each training set has one eigendecomposition V Λ Vᴴ, by one
-/// rank, which serves all dampings and columns. QR of A V, for the rows A of a fold, gives Q R, so that
-/// errors of predictions are ‖Qᴴb − R (Λ + D²)⁻¹ Vᴴ Aᴴ b‖ with a triangle R of at most n rows. Ranks share
-/// the columns of B, and all work on them is local, but for rows of A, which are broadcast. Elements of
-/// single precision are multiplied in it where rounding changes predictions by less than 10⁻⁵ of the data,
-/// otherwise in double precision until the predictions.
+/// subtracted. If m < n, or m ≤ n + 1 and validation is by all rows, it is AAᴴ. A mean of all rows is
+/// subtracted while they are read, and that of a training set is a correction of what is left. Each training
+/// set has one eigendecomposition V Λ Vᴴ, by one rank, which serves all dampings and columns; it has at most
+/// 30000 vectors. QR of A V, for the rows A of a fold, gives Q R, so that errors of predictions are ‖Qᴴb − R
+/// (Λ + D²)⁻¹ Vᴴ Aᴴ b‖ with a triangle R of at most n rows. Ranks share the columns of B, and all work on
+/// them is local, but for rows of A, which are broadcast. Elements of single precision are multiplied in it
+/// where rounding changes predictions by less than 10⁻⁵ of the data, otherwise in double precision until the
+/// predictions.
 ///
 /// Reasons: docs/decisions/0067-ridge.md.
 ///

@@ -108,6 +108,7 @@ class RidgeRun {
     if (!validates) choose_given();
     if (wanted_.empty()) return std::move(report_);
     models_ = make_models<T>(comm_, grid_->backend(), rows_, wanted_, model_options_);
+    note_deciding_row();
     make_batches();
     // A column of its own damping is fitted at once, so that A^H B is not made again.
     const bool at_once = X_ != nullptr && (options_.groups.empty() || !validates);
@@ -241,6 +242,15 @@ class RidgeRun {
     column.chosen = chosen.value_or(largest - options_.alphas.begin());
     column.alpha = options_.alphas[at(column.chosen)];
     column.score = report_.scores[at(column.chosen + j * dampings())];
+  }
+  void note_deciding_row() {
+    const RidgeModel<T>& model = models_.back();
+    if (rows_.of_data() || !model_options_.by_rows) return;
+    for (std::size_t k = 0; k < model.leverage.size(); ++k) {
+      if (1 - model.leverage[k] > RidgeModel<T>::least_left) continue;
+      const Index row = rows_.numbers()[k % at(rows_.rows())];
+      if (report_.deciding_row < 0 || row < report_.deciding_row) report_.deciding_row = row;
+    }
   }
   void note_ends() {
     const auto [least, most] = std::minmax_element(options_.alphas.begin(), options_.alphas.end());

@@ -327,7 +327,7 @@ double RidgeBatch<T>::mean_leverage(const RidgeModel<T>& model, double alpha) co
 /// of the data is multiplied by; NaN if a row decides its own prediction.
 template <Scalar T>
 double RidgeBatch<T>::divide_residuals(const RidgeModel<T>& model, Index d, MatrixView<T> E) const {
-  constexpr double least = 1e-10, none = std::numeric_limits<double>::quiet_NaN();
+  constexpr double least = RidgeModel<T>::least_left, none = std::numeric_limits<double>::quiet_NaN();
   if (model.is_rotated) {
     const double left = 1 - mean_leverage(model, options_.alphas[at(d)]);
     for (Index j = 0; j < E.cols; ++j)

@@ -45,6 +45,9 @@ struct RidgeModel {
   /// V w Vᴴ.
   std::vector<double> leverage{};
 
+  /// Of a row that decides its prediction, as far as rounding tells, no more is left in its residual.
+  static constexpr double least_left = 1e-10;
+
   Index size() const { return std::ssize(values); }
   bool is_narrow() const { return narrow_basis.size() > 0; }
   MatrixView<const T> rotation() const { return Q.matrix(tested.size, rows_of_R); }
