@@ -17,13 +17,15 @@ constexpr Index exchanged_rows(Index cols, Index element_bytes) {
   return std::clamp(bytes / (cols * element_bytes + 1), least, most);
 }
 
+/// The bytes that a rank takes for what it sends and receives in such exchanges, at most.
+constexpr Index exchanged_rows_bytes(Index cols, Index element_bytes, int ranks) {
+  return ranks == 1 ? 0 : 2 * exchanged_rows(cols, element_bytes) * cols * element_bytes;
+}
 /// The bytes that a rank takes at most to visit the rows of a rows × cols matrix, or of its adjoint if it has
-/// fewer rows than columns: for the messages of such exchanges, and for columns that are turned into rows.
+/// fewer rows than columns: of exchanges, and of columns that are turned into rows.
 constexpr Index visited_rows_bytes(Index rows, Index cols, Index element_bytes, int ranks) {
-  const Index n = std::min(rows, cols);
-  const Index exchanged = ranks == 1 ? 0 : 2 * exchanged_rows(n, element_bytes),
-              turned = rows < cols ? 2 * visited_columns(n, element_bytes) : 0;
-  return (exchanged + turned) * n * element_bytes;
+  const Index n = std::min(rows, cols), turned = rows < cols ? 2 * visited_columns(n, element_bytes) : 0;
+  return exchanged_rows_bytes(n, element_bytes, ranks) + turned * n * element_bytes;
 }
 
 /// Gives each row of a matrix whole to one of the ranks that have a part of it, some rows at a time. Blocks
