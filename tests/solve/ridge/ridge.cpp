@@ -148,6 +148,17 @@ TEMPLATE_TEST_CASE("A ridge leaves one row out exactly where all others are inte
   }
 }
 
+TEST_CASE("A ridge leaves one of two equal rows out exactly") {
+  constexpr Index m = 16, n = 30;
+  const Element<double> A = [](Index i, Index j) { return features<double>()(i % 8, j); };
+  for (const auto& grid : compact_grids()) {
+    RidgeOptions options{.alphas = {1e-6, 1e-3, 1}, .validation = RidgeValidation::leave_one_out};
+    options.score = RidgeScore::negative_mse;
+    const auto found = fitted<double>(grid, Algorithm::stationary_a, m, n, A, targets<double>(n), options);
+    if (grid->is_member()) check_ridge<double>(found, m, n, A, targets<double>(n), options, 1e-6);
+  }
+}
+
 TEMPLATE_TEST_CASE("Generalised cross-validation divides by the trace", "", double, std::complex<double>) {
   using T = TestType;
   const auto grid = compact_grids().front();
