@@ -49,8 +49,9 @@ class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
 /// This squares the condition number κ. Let n be min(m, n). Where nεκ² exceeds 0.1, with the ε of the sums,
 /// or nεκ exceeds 1, with the ε of T, the rows or columns of A are read again, and R comes from QR of
 /// [A; D·I] or [Aᴴ; D·I]. If its columns depend on each other but for rounding, singular values of R that are
-/// larger than nε times the largest take its place, and the operator is a pseudoinverse. For [Aᴴ; D·I] these
-/// bounds are the smaller of 10nε and (ε²/100)^⅓, since rounding of y has more weight in x = Aᴴy.
+/// larger than nε times the largest take its place, and the operator is the pseudoinverse of what they make.
+/// For [Aᴴ; D·I] these bounds are the smaller of 10nε and (ε²/100)^⅓, since rounding of y has more weight in
+/// x = Aᴴy.
 ///
 /// Where there are no rows to read, a positive definite AᴴA + D²I is made by adding as much to D² as that
 /// takes (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR
