@@ -22,7 +22,7 @@ struct ProductArguments {
   bool hashes = false;
 };
 
-/// What --help says of --matrix, and of the names of all matrices.
+/// The help of --matrix, and of the names of all matrices.
 inline constexpr const char* matrix_help =
     "The matrix A. Here and elsewhere, P.h5:/A is a dataset in an HDF5 file, and P.h5:/A@0:9,: its first 9 "
     "rows";

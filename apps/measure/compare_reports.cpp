@@ -29,10 +29,10 @@ SortedJson read_report(const std::string& path) {
   if (!file) throw InputError(fmt::format("{}: cannot read the report", path));
   SortedJson report = SortedJson::parse(text.str(), nullptr, false);
   if (!report.is_object() || report.value("schema", SortedJson()) != "gridlops.report/1")
-    throw InputError(fmt::format(
-        "{} {}; gridlops report compares what --report of solve, multiply and use cases wrote; "
-        "bench/scaling compare takes studies and what gridlops-bench --json wrote",
-        path, report.is_discarded() ? "is not JSON" : "is JSON with another schema"));
+    throw InputError(
+        fmt::format("{} {}; gridlops report compares what --report of solve, multiply and use cases wrote; "
+                    "bench/scaling compare takes studies and what gridlops-bench --json wrote",
+                    path, report.is_discarded() ? "is not JSON" : "is JSON with another schema"));
   return report;
 }
 

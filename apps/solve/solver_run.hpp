@@ -97,14 +97,14 @@ class SolverRun {
     return lambdas;
   }
 
-  /// What is known of A, for bounds of errors; after solve() with σ.
+  /// The facts about A that bound errors; after solve() with σ.
   const ErrorBoundOptions& known() const { return known_; }
   /// The median of the seconds of an iteration.
   double iteration_seconds() const { return times_->median(); }
 
  private:
-  /// What no singular value of A is below, as --sigma-min says, or a sketch of A, or a proof. Throws
-  /// UsageError on all ranks if --error needs a number and these have none.
+  /// Returns a number that no singular value of A is below: that of --sigma-min, of a sketch, or of a proof.
+  /// Throws UsageError on all ranks if --error needs a number and these have none.
   double sigma_min() const {
     const SolveArguments& arguments = task_.arguments;
     const LinearOperator<T>& A = *A_.product;

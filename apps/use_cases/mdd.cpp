@@ -247,7 +247,7 @@ class Mdd {
   const Transform<R> models_, data_;
 };
 
-/// What excludes what. The arguments have the sizes of files.
+/// Returns the rules about options that exclude each other. The arguments have the sizes of files.
 std::vector<Rule> rules_of(const MddArguments& arguments) {
   const Index most = arguments.has_own_data() ? arguments.frequencies : arguments.samples;
   const double error = arguments.compress.value_or(0.5);

@@ -191,7 +191,7 @@ Index count_folds(std::vector<Index> labels) {
   return std::unique(labels.begin(), labels.end()) - labels.begin();
 }
 
-/// What the rank with the largest part has in memory: A, B and X, what the ridge takes, and all of it.
+/// Returns the bytes on the rank with the largest part: of A, of B and X, of the ridge, and of all.
 constexpr std::array memory_labels{"matrix", "right-hand sides and coefficients",
                                    "folds, and a batch of targets", "in all"};
 std::array<Index, memory_labels.size()> memory_of(const RidgeOptions& options, const ProductShape& shape,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What control groups leave of their memory, read from a folder that stands for the system's.
+// The memory that control groups leave, read from a folder that stands for the system's.
 #include "machine/control_groups.hpp"
 
 #include <cstdlib>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """No file has marks of unfinished work, paths of one machine, or untidy ends; every source has its licence; no text of
 the library names an option of a program, of which those who link it know nothing; no text counts things without a number,
-by words that docs/contributing.md forbids."""
+by words that docs/contributing.md forbids; no comment in C++ begins with "What", where a noun or a verb says more."""
 import re
 
 import rule
@@ -12,6 +12,7 @@ UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"
 MACHINE_PATH = re.compile(r"(?<![\w.}*~-])/(?:home|root|Users|work)/\w")
 OPTION = re.compile(r'"[^"\n]*(?<![\w-])--(?!mca\b)[a-z][^"\n]*"')  # mpirun's --mca may be advised
 VAGUE = re.compile(r"\bso" + r"(?:\s|\n\s*(?://+|#|\*)\s*)+" + r"many\b", re.IGNORECASE)
+RIDDLE = re.compile(r"^\s*///?<? What ", re.MULTILINE)
 HAS_VAGUE = "docs/contributing.md"  # as examples
 LICENCE = "SPDX-License-Identifier: BSD-3-Clause"
 
@@ -43,6 +44,9 @@ def check(root):
                          for found in VAGUE.finditer(text)]
         if path.is_relative_to("lib") and rule.is_cpp(path):
             failures += [f"{path}: names an option of a program: {found[0]}" for found in OPTION.finditer(text)]
+        if rule.is_cpp(path):
+            failures += [f'{path}:{text.count(chr(10), 0, found.end()) + 1}: a comment begins with "What"; name the thing, or what it does'
+                         for found in RIDDLE.finditer(text)]
         if text and not text.endswith("\n"):
             failures.append(f"{path}: the last line has no end")
         if "\r" in text:
@@ -65,6 +69,7 @@ PLANTS = [
     ("the path of one machine", {"meson.build": "x\ny = '/ho" + "me/me/x'\n"}, "meson.build:2: the path"),
     ("a number that is none", {"docs/a.md": "takes so " + "many bytes\n"}, 'docs/a.md:1: "so" many'),
     ("the same over two lines of a comment", {"scripts/a.py": f"# {LICENCE}\n# takes so\n# " + "many bytes\n"}, "scripts/a.py:2:"),
+    ("a comment that is a riddle", {"lib/a.cpp": f"// {LICENCE}\n\n/// What it is.\nint a;\n"}, "lib/a.cpp:3: a comment begins"),
     ("trailing white space", {"README.md": "text \n"}, "white space"),
     ("an open last line", {"README.md": "text"}, "has no end"),
     ("a carriage return", {"README.md": "text\r\nmore\n"}, "carriage return"),

@@ -67,8 +67,8 @@ bool may_be_on_disk(const SolveTask& task) {
          may_be(arguments.product.algorithm, Algorithm::stationary_a);
 }
 
-/// What others take after the plan is made, about: libraries and texts, and MPI, which has two copies of what
-/// it sums over ranks.
+/// Estimates the bytes that others take after the plan is made: libraries and texts, and MPI, which has two
+/// copies of what it sums over ranks.
 Index taken_by_others(const SolveTask& task) {
   constexpr Index texts = Index{6} << 20;
   const ProcessGrid& grid = *task.grid();
@@ -143,7 +143,7 @@ struct RankMemory {
   Index before = 0;  ///< what the rank has that has most
 };
 
-/// What the rank that needs most would take (collective over world).
+/// Returns the bytes that the rank which needs most would take (collective over world).
 Index needed(Communicator& world, const RankMemory& memory, const SolveTask& task) {
   return most_of(world, memory.before + taken_by_others(task) + most_memory(plan_of(task), task.A));
 }
@@ -168,7 +168,7 @@ Placement place_on_disk(Communicator& world, const SolveTask& task, const RankMe
   return placed;
 }
 
-/// What the disks deliver, and how long an iteration takes, in words.
+/// Says how fast the disks are, and how long an iteration takes.
 std::string disk_text(const SolveTask& task) {
   const Index on_disk = bytes_on_disk(task);
   const char* const where = task.placed.in_place ? "in its file" : "on disks";

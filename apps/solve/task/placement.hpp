@@ -33,7 +33,7 @@ PlannedSolve plan_of(const SolveTask& task);
 /// the memory is too small for that, too, or if --memory is too small for another --storage.
 Placement find_room(Communicator& world, const SolveTask& task);
 
-/// What a run has read of A from disks.
+/// The bytes of A that a run has read from disks, and the time that took.
 struct DiskUse {
   double bytes = 0, bytes_read = 0;  ///< of all ranks
   double seconds_waited = 0;         ///< of the rank that waited longest

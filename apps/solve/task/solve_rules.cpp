@@ -5,7 +5,7 @@
 
 #include "solve/task/solve_arguments.hpp"
 
-// What excludes what among the options of `gridlops solve`. Rules that know the file or the memory are asked
+// Which options of `gridlops solve` exclude each other. Rules that know the file or the memory are asked
 // of the matrix (MatrixFile), and of what finds room for it (find_room()).
 
 namespace gridlops::program {

@@ -22,7 +22,7 @@ enum class RidgeValidation {
   gcv  ///< generalised cross-validation: the same, with the mean leverage in the place of each
 };
 
-/// What a prediction p of the data y of a fold is worth. The largest score is the best.
+/// The score of a prediction p of the data y of a fold. The largest is the best.
 enum class RidgeScore {
   r2,           ///< 1 − ‖y − p‖²/‖y − ȳ‖²; if y is constant 1 where p = y, else 0
   correlation,  ///< between y and p; 0 if one of them is constant

@@ -107,8 +107,9 @@ double norm_bound(MatrixView<const S> X, double frobenius_norm, MatrixView<S> K,
   return frobenius_norm;
 }
 
-/// What no singular value of an A with m rows is below, given the upper triangle of H = fl(YᴴY) for Y = fl(A
-/// X); 0 if that proves nothing. A H that is not finite proves nothing, too. Overwrites H. memory: n × n.
+/// Returns a number that no singular value of an A with m rows is below, given the upper triangle of H =
+/// fl(YᴴY) for Y = fl(A X); 0 if that proves nothing. A H that is not finite proves nothing, too. Overwrites
+/// H. memory: n × n.
 template <class S>
 double proven_by(Index m, double norm_of_A, MatrixView<S> X, MatrixView<S> H, MatrixView<S> memory) {
   double squares = 0;

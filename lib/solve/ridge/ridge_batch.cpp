@@ -407,7 +407,7 @@ void RidgeBatch<T>::fit(const RidgeModel<T>& model, std::span<const double> alph
         // The residuals of (A S²Aᴴ + α) u = y are in the place of Y.
         convert<T, S>(dual_step_.matrix(G.rows, columns_), G);
       } else {
-        // What S⁻¹ makes of the gradient is in the place of Aᴴ Y.
+        // S⁻¹ times the gradient takes the place of Aᴴ Y.
         for (Index j = 0; j < columns_; ++j)
           for (Index i = 0; i < G.rows; ++i)
             G(i, j) = S(gradient_.data()[i + j * G.rows]) / static_cast<Real<S>>(model.scale[at(i)]);

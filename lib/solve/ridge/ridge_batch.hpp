@@ -44,7 +44,7 @@ class RidgeBatch {
   /// Residuals are computed for this many columns at a time.
   static constexpr Index together = 256;
 
-  /// What is computed in T, or in the precision of sums.
+  /// Matrices that are computed in T, or in the precision of sums.
   template <Scalar S>
   struct Work {
     Buffer<S> products{};  ///< Aᴴ Y of each fold, or of all rows

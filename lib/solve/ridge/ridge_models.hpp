@@ -73,7 +73,7 @@ struct RidgeModel {
   }
 };
 
-/// What the models of a ridge have in common.
+/// The facts that all models of a ridge have in common.
 struct ModelOptions {
   bool centred = true, standardized = false;
   bool by_rows = false;          ///< the rows that a model of all rows predicts are wanted one by one
