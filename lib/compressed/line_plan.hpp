@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gridlops/local/backend.hpp"
-#include "streamed/part_plan.hpp"
+#include "streamed/disk/part_plan.hpp"
 
 namespace gridlops {
 

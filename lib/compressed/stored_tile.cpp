@@ -10,8 +10,8 @@
 #include "base/instantiate.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/random.hpp"
-#include "local/products/cblas.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/cblas.hpp"
+#include "local/blas/lapack.hpp"
 
 namespace gridlops {
 

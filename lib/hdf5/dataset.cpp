@@ -14,7 +14,7 @@
 #include "hdf5/missing_values.hpp"
 #include "hdf5/sources.hpp"
 #include "io/file.hpp"
-#include "io/hdf5.hpp"
+#include "io/formats/hdf5.hpp"
 
 namespace gridlops {
 

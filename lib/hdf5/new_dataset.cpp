@@ -11,7 +11,7 @@
 #include "hdf5/handles.hpp"
 #include "hdf5/missing_values.hpp"
 #include "hdf5/output_driver.hpp"
-#include "io/hdf5.hpp"
+#include "io/formats/hdf5.hpp"
 
 namespace gridlops {
 

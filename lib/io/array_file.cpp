@@ -10,8 +10,8 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/io/array_file.hpp"
-#include "io/hdf5.hpp"
-#include "io/npy_header.hpp"
+#include "io/formats/hdf5.hpp"
+#include "io/formats/npy_header.hpp"
 #include "io/shared_file.hpp"
 
 namespace gridlops {

@@ -20,9 +20,9 @@
 #include "gridlops/local/backend.hpp"
 #include "io/calibration_file.hpp"
 #include "io/file.hpp"
-#include "io/json_text.hpp"
-#include "local/products/kernel_set.hpp"
+#include "io/formats/json_text.hpp"
 #include "local/products/product_times.hpp"
+#include "local/tiles/kernel_set.hpp"
 
 namespace gridlops {
 

@@ -5,7 +5,7 @@
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
-#include "io/json_text.hpp"
+#include "io/formats/json_text.hpp"
 
 namespace gridlops {
 

@@ -10,7 +10,7 @@
 
 #include "gridlops/dist/dist_matrix.hpp"
 #include "io/file.hpp"
-#include "io/manifest.hpp"
+#include "io/formats/manifest.hpp"
 
 namespace gridlops {
 

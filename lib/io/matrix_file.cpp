@@ -16,9 +16,9 @@
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/local/matrix_view.hpp"
 #include "io/file.hpp"
-#include "io/hdf5.hpp"
+#include "io/formats/hdf5.hpp"
+#include "io/formats/npy_header.hpp"
 #include "io/matrix_reader.hpp"
-#include "io/npy_header.hpp"
 #include "io/shared_file.hpp"
 #include "io/tiles.hpp"
 

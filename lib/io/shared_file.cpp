@@ -7,7 +7,7 @@
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/io/text_file.hpp"
-#include "io/hdf5.hpp"
+#include "io/formats/hdf5.hpp"
 
 namespace gridlops {
 

@@ -12,9 +12,9 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
-#include "io/array_name.hpp"
 #include "io/file.hpp"
-#include "io/npy_header.hpp"
+#include "io/formats/array_name.hpp"
+#include "io/formats/npy_header.hpp"
 
 // How all ranks of a grid open, read and make one file of an array.
 

@@ -13,7 +13,7 @@
 #include "base/trace_record.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/text_file.hpp"
-#include "io/json_text.hpp"
+#include "io/formats/json_text.hpp"
 
 namespace gridlops {
 

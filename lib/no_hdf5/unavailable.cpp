@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
-#include "io/hdf5.hpp"
+#include "io/formats/hdf5.hpp"
 
 namespace gridlops {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "local/products/one_pass.hpp"
-#include "local/products/tile_order.hpp"
+#include "local/tiles/tile_order.hpp"
 #include "streamed/element_source.hpp"
 #include "streamed/series_blocks.hpp"
 #include "streamed/slabs.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "io/matrix_boxes.hpp"
-#include "local/products/tile_order.hpp"
-#include "streamed/part_source.hpp"
+#include "local/tiles/tile_order.hpp"
+#include "streamed/disk/part_source.hpp"
 #include "streamed/slabs.hpp"
 
 namespace gridlops {

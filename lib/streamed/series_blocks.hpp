@@ -12,10 +12,10 @@
 
 #include "gridlops/local/backend.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
-#include "ops/matrix/local_block.hpp"
-#include "streamed/part_plan.hpp"
-#include "streamed/stored_parts.hpp"
-#include "streamed/tile_file.hpp"
+#include "ops/stationary/local_block.hpp"
+#include "streamed/disk/part_plan.hpp"
+#include "streamed/disk/stored_parts.hpp"
+#include "streamed/disk/tile_file.hpp"
 
 namespace gridlops {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gridlops/local/backend.hpp"
-#include "local/products/tile_order.hpp"
-#include "ops/matrix/panels.hpp"
-#include "streamed/part_plan.hpp"
+#include "local/tiles/tile_order.hpp"
+#include "ops/panels/panels.hpp"
+#include "streamed/disk/part_plan.hpp"
 
 namespace gridlops {
 

@@ -5,7 +5,7 @@
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
-#include "ops/matrix/stationary_operator.hpp"
+#include "ops/stationary/stationary_operator.hpp"
 #include "streamed/block_in_parts.hpp"
 
 namespace gridlops {

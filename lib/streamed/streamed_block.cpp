@@ -10,8 +10,8 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
+#include "streamed/disk/tile_record.hpp"
 #include "streamed/matrix_in_place.hpp"
-#include "streamed/tile_record.hpp"
 
 namespace gridlops {
 

@@ -20,7 +20,7 @@
 #include "gridlops/base/random.hpp"
 #include "hdf5/element_type.hpp"
 #include "hdf5/handles.hpp"
-#include "io/hdf5.hpp"
+#include "io/formats/hdf5.hpp"
 
 namespace {
 

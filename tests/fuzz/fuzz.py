@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCES = [HERE / "targets.cpp", *(ROOT / name for name in (
-    "lib/base/hash.cpp", "lib/base/message.cpp", "lib/io/array_name.cpp", "lib/io/npy_header.cpp", "lib/io/manifest.cpp", "lib/io/calibration_file.cpp", "lib/comm/grid_shape.cpp",
+    "lib/base/hash.cpp", "lib/base/message.cpp", "lib/io/formats/array_name.cpp", "lib/io/formats/npy_header.cpp", "lib/io/formats/manifest.cpp", "lib/io/calibration_file.cpp", "lib/comm/grid_shape.cpp",
     "lib/compressed/tile_tables.cpp", "lib/dist/partition.cpp", "lib/solve/methods/small_dense.cpp",
     "lib/solve/run/active_columns.cpp", "lib/solve/run/column_state.cpp", "lib/solve/run/verdict.cpp",
     "apps/machine/machine_text.cpp", "apps/command_line/option_values.cpp"))]

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "gridlops/base/error.hpp"
-#include "io/npy_header.hpp"
+#include "io/formats/npy_header.hpp"
 
 int main() {
   using namespace gridlops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/array_name.hpp"
+#include "io/formats/array_name.hpp"
 
 #include "gridlops/base/error.hpp"
 #include "support/catch.hpp"

@@ -12,7 +12,7 @@
 
 #include "gridlops/io/text_file.hpp"
 #include "gridlops/ops/cost_model.hpp"
-#include "local/products/kernel_set.hpp"
+#include "local/tiles/kernel_set.hpp"
 #include "support/catch.hpp"
 #include "support/programs/mpi_main.hpp"
 #include "support/variable.hpp"

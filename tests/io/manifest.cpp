@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/manifest.hpp"
+#include "io/formats/manifest.hpp"
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/npy_header.hpp"
+#include "io/formats/npy_header.hpp"
 
 #include <array>
 

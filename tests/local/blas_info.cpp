@@ -6,7 +6,7 @@
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/local/backend.hpp"
-#include "local/products/kernel_set.hpp"
+#include "local/tiles/kernel_set.hpp"
 #include "support/catch.hpp"
 #include "support/variable.hpp"
 

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "gridlops/solve/solve_observer.hpp"
-#include "io/manifest.hpp"
-#include "io/npy_header.hpp"
+#include "io/formats/manifest.hpp"
+#include "io/formats/npy_header.hpp"
 #include "support/catch.hpp"
 
 using namespace gridlops;

@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
-#include "local/products/kernel_set.hpp"
 #include "local/products/narrow_matrix.hpp"
+#include "local/tiles/kernel_set.hpp"
 #include "support/catch.hpp"
 #include "support/padded_matrix.hpp"
 #include "support/reference.hpp"

@@ -11,7 +11,7 @@
 #include "gridlops/ops/cost_model.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/panels.hpp"
+#include "ops/panels/panels.hpp"
 #include "support/metered_backend.hpp"
 #include "support/test_data.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gridlops/base/error.hpp"
-#include "ops/matrix/stationary_operator.hpp"
+#include "ops/stationary/stationary_operator.hpp"
 
 namespace gridlops::testing {
 

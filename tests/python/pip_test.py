@@ -56,7 +56,7 @@ def main(source):
         for ranks in ("1", "2"):
             # Not in the source folder, and with nothing else to find the package by.
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-            run([sys.executable, source / "tests/python/run.py", folder / "installed", ranks, source / "tests/python/page_test.py"],
+            run([sys.executable, source / "tests/python/support/run.py", folder / "installed", ranks, source / "tests/python/page_test.py"],
                 env=environment, cwd=folder)
     return 0
 

@@ -63,7 +63,8 @@ def mentioned(path, text, by_name):
     for name in re.findall(r"[\w./-]+\.(?:py|cpp|hpp)\b", text):
         yield from by_name.get(posixpath.basename(name), ())
     for module in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
-        yield posixpath.join(folder, module + ".py")
+        for base in (folder, f"{folder}/support"):
+            yield posixpath.join(base, module + ".py")
     # Scripts without a suffix are called by their path.
     yield from re.findall(r"\b(?:scripts|tests|bench)/[\w/-]+(?![\w./-])", text)
 

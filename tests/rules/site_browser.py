@@ -24,7 +24,7 @@ LINKS = "return [...document.querySelectorAll('a[href]')].map(a => a.href)"
 IDS = "return [...document.querySelectorAll('[id], a[name]')].map(e => e.id || e.name)"
 PICTURES = "return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
 FOUND = "return [...document.querySelectorAll('#search-results li')].map(e => e.innerText).join('\\n')"
-SEARCHES = {"cgls": ["gridlops.solvers.cgls", "(C++"], "bidiagonalisation": ["Solvers"], "scatter_array": ["gridlops.spaces.Space.scatter_array"]}
+SEARCHES = {"cgls": ["gridlops.solving.solvers.cgls", "(C++"], "bidiagonalisation": ["Solvers"], "scatter_array": ["gridlops.spaces.Space.scatter_array"]}
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

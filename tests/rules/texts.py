@@ -12,7 +12,7 @@ BY_LOCALE = re.compile(r"\b(?:[io]?stringstream|v?s?n?printf|sscanf|strto(?:d|f|
 # An Agreement, which is public, sets up its stream as message() does.
 PLACES = {"lib/base/message.cpp", "include/gridlops/comm/failure.hpp"}
 DUMP = re.compile(r"\.dump\(")
-DUMPS = {"lib/io/json_text.hpp", "apps/command_line/console.hpp"}
+DUMPS = {"lib/io/formats/json_text.hpp", "apps/command_line/console.hpp"}
 
 
 def check(root):
@@ -30,7 +30,7 @@ def check(root):
 
 GOOD = {
     "lib/base/message.cpp": "std::ostringstream text;\n",
-    "lib/io/json_text.hpp": "return json.dump(indent);\n",
+    "lib/io/formats/json_text.hpp": "return json.dump(indent);\n",
     "lib/io/a.cpp": "out << message(3);  // as printf() would\nstd::from_chars(first, last, number);\n",
     "apps/a.cpp": "fmt::format(\"{}\", std::to_string(3));\n",
     "tests/io/a.cpp": "std::ostringstream text; json.dump();\n",

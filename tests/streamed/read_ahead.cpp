@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "streamed/read_ahead.hpp"
+#include "streamed/disk/read_ahead.hpp"
 
 #include <unistd.h>
 

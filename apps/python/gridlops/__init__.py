@@ -72,27 +72,27 @@ from .arrays import (box_smoothing, computed_rays, convolution, crop, first_deri
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .compressed import CompressedOperator, CompressionReport, compress, read_compressed
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
-from .factors import Factor, SpectralFactor, factor, spectral_factor
+from .solving.factors import Factor, SpectralFactor, factor, spectral_factor
 from .grids import Cut, Grid, Layout
 from .matrices import Matrix, hilbert_order
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, high_plane, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
-from .proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
+from .solving.proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
                        threshold_penalty)
-from .refinement import difference_norm, solve_refined
-from .reports import IterationRecord, SolveReport
-from .ridges import Ridge, RidgeCV, RidgeReport, ridge
+from .solving.refinement import difference_norm, solve_refined
+from .solving.reports import IterationRecord, SolveReport
+from .solving.ridges import Ridge, RidgeCV, RidgeReport, ridge
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
-from .solvers import (Iteration, Observer, SolveOptions,
+from .solving.solvers import (Iteration, Observer, SolveOptions,
                       admm, block_cgls, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr, minres,
                       normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
                       regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros
 from .streamed import StreamedOperator, stream_matrix
-from .sweeps import DampingCurve, SolutionSpace, damping_curve, damping_curves, gcv_probe
+from .solving.sweeps import DampingCurve, SolutionSpace, damping_curve, damping_curves, gcv_probe
 
 __version__: str = _native.version
 
-_MODULES = ("arrays", "blocks", "compressed", "errors", "factors", "grids", "io", "matrices", "operators", "plot", "proximal", "refinement", "reports", "ridges", "segy", "session", "slices", "solvers", "spaces", "streamed", "sweeps")
+_MODULES = ("arrays", "blocks", "compressed", "errors", "grids", "io", "matrices", "operators", "plot", "segy", "session", "slices", "solving", "spaces", "streamed")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _MODULES]

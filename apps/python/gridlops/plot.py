@@ -7,8 +7,8 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .reports import SolveReport
-from .sweeps import DampingCurve
+from .solving.reports import SolveReport
+from .solving.sweeps import DampingCurve
 
 
 def _axes(axes: Any) -> Any:

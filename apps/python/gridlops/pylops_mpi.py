@@ -24,7 +24,8 @@ import numpy.typing as npt
 from mpi4py import MPI
 from pylops_mpi import DistributedArray, MPILinearOperator, Partition, StackedDistributedArray
 
-from . import operators, solvers
+from . import operators
+from .solving import solvers
 from .blocks import type_name
 from .errors import UsageError
 from .grids import Cut, Grid, Layout

@@ -27,7 +27,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/mpi.hpp"
 #include "gridlops/local/backend.hpp"
-#include "local/products/kernel_set.hpp"
+#include "local/tiles/kernel_set.hpp"
 
 namespace gridlops {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/numbers.hpp"
-#include "local/products/kernel_set.hpp"
+#include "local/tiles/kernel_set.hpp"
 
 namespace gridlops {
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "local/products/kernel_set.hpp"
+#include "local/tiles/kernel_set.hpp"
 
 namespace gridlops {
 

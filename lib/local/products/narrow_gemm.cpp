@@ -7,8 +7,8 @@
 
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
-#include "local/products/kernel_set.hpp"
-#include "local/products/tile_products.hpp"
+#include "local/tiles/kernel_set.hpp"
+#include "local/tiles/tile_products.hpp"
 
 namespace gridlops {
 

@@ -8,9 +8,9 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "local/products/one_pass.hpp"
-#include "local/products/planes.hpp"
 #include "local/products/product_times.hpp"
-#include "local/products/tile_products.hpp"
+#include "local/tiles/planes.hpp"
+#include "local/tiles/tile_products.hpp"
 
 namespace gridlops {
 

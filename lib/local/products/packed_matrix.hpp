@@ -8,10 +8,10 @@
 
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/local/matrix_view.hpp"
-#include "local/products/kernel_set.hpp"
 #include "local/products/one_pass.hpp"
-#include "local/products/planes.hpp"
-#include "local/products/tile_order.hpp"
+#include "local/tiles/kernel_set.hpp"
+#include "local/tiles/planes.hpp"
+#include "local/tiles/tile_order.hpp"
 
 namespace gridlops {
 

@@ -6,9 +6,9 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/operator_algebra.hpp"
 #include "ops/matrix/algorithms.hpp"
-#include "ops/matrix/matrix_block.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "ops/operator/stored_matrix.hpp"
+#include "ops/stationary/matrix_block.hpp"
 
 namespace gridlops {
 

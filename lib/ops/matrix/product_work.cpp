@@ -6,7 +6,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "ops/matrix/panels.hpp"
+#include "ops/panels/panels.hpp"
 
 namespace gridlops {
 

@@ -11,7 +11,7 @@
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/dist/redistribute.hpp"
-#include "local/products/cblas.hpp"
+#include "local/blas/cblas.hpp"
 #include "solve/factor/converted_rows.hpp"
 #include "solve/factor/triangles.hpp"
 #include "solve/factor/whole_rows.hpp"

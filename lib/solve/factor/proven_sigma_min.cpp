@@ -13,7 +13,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/lapack.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "solve/factor/converted_rows.hpp"
 #include "solve/factor/normal_matrix.hpp"

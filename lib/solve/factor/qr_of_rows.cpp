@@ -6,7 +6,7 @@
 
 #include "base/instantiate.hpp"
 #include "gridlops/base/trace.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/lapack.hpp"
 #include "solve/factor/converted_rows.hpp"
 #include "solve/factor/triangles.hpp"
 #include "solve/factor/whole_rows.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "ops/matrix/local_block.hpp"
+#include "ops/stationary/local_block.hpp"
 
 namespace gridlops {
 

@@ -13,7 +13,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/local/buffer.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/lapack.hpp"
 
 namespace gridlops {
 

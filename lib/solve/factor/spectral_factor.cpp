@@ -16,7 +16,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/dist/redistribute.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/lapack.hpp"
 #include "solve/factor/normal_matrix.hpp"
 #include "solve/factor/singular_vectors.hpp"
 #include "solve/factor/whole_columns.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/numbers.hpp"
 #include "gridlops/base/trace.hpp"
-#include "ops/matrix/local_block.hpp"
+#include "ops/stationary/local_block.hpp"
 
 namespace gridlops {
 

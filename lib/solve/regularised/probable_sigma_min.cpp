@@ -12,7 +12,7 @@
 #include "gridlops/base/random.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/solve/spectrum.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/lapack.hpp"
 #include "ops/operator/library_operator.hpp"
 
 namespace gridlops {

@@ -15,7 +15,7 @@
 #include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
-#include "local/products/lapack.hpp"
+#include "local/blas/lapack.hpp"
 #include "solve/factor/singular_vectors.hpp"
 #include "solve/ridge/fold_sums.hpp"
 #include "solve/ridge/views.hpp"

@@ -6,7 +6,7 @@
 #include "base/numbers.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/local/matrix_view.hpp"
-#include "local/products/cblas.hpp"
+#include "local/blas/cblas.hpp"
 
 namespace gridlops {
 

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ridges of many targets, each with its own damping by cross-validation: a function for matrices on many ranks, and estimators
+with the names of scikit-learn, which need not be there."""
+
+from __future__ import annotations
+
+import inspect
+import numbers as kinds
+from typing import Any, Iterable, Protocol, Sequence, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+
+from .. import _native
+from ..errors import UsageError
+from ..grids import Cut, Grid, Layout
+from ..matrices import Matrix, functions_for, same_type
+from ..operators import Operator, matrix_mult
+from .solvers import Columns
+
+Numbers = Sequence[float] | npt.NDArray[Any]
+
+
+class RidgeReport(TypedDict):
+    """What :func:`ridge` says of its targets. Arrays have an entry for each; on idle ranks they are empty."""
+
+    alphas: npt.NDArray[np.float64]  #: the chosen D²
+    chosen: npt.NDArray[np.int64]  #: its number among the dampings
+    best_scores: npt.NDArray[np.float64]  #: its score; NaN without validation
+    scores: npt.NDArray[np.float64]  #: of every damping, a row for each; empty without validation
+    intercepts: npt.NDArray[Any]  #: empty without coefficients, as are the next three
+    reasons: list[str]  #: the verdicts on the coefficients, from norms recomputed from A and B
+    residual_norms: npt.NDArray[np.float64]
+    normal_residual_norms: npt.NDArray[np.float64]
+    at_smallest: int  #: how many targets chose the smallest damping, so that a wider range may be better
+    at_largest: int
+    deciding_row: int  #: with leave-one-out the first row that decides its own prediction, so that some dampings have no score; or -1
+
+
+def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str | Numbers | None = 5, score: str = "r2",
+          groups: Numbers | None = None, one_standard_error: bool = False, intercept: bool = True, standardize: bool = False,
+          coefficients: bool = True, batch: int = 0) -> tuple[Any, RidgeReport]:
+    """Coefficients X that minimise ‖b − β − Ax‖² + α‖x‖² for each column b of B, and the report. Collective.
+
+    A has a row for each observation, and never moves: :func:`matrix_mult` by "stationary-a" or "block", :func:`stream_matrix`,
+    or :func:`compress`. B is in its range, or on one rank an array. ``alphas`` are D², of which each target gets the best.
+    ``folds`` says how predictions are made that are scored: a number of contiguous folds, the label of the fold of each row
+    (negative: always in training), "leave-one-out" (standardised by deviations of all rows), "gcv", or None, with one damping, or one for each target. ``score`` is "r2",
+    "correlation" or "negative-mse"; means over the folds count. Targets with the same number in ``groups`` share a damping.
+    ``one_standard_error`` takes the largest damping that is at most that much worse than the best. ``standardize`` divides
+    features by their standard deviation in each training set. Without ``coefficients`` X is None. ``batch``: the most targets
+    that all ranks work on at a time. ::
+
+        X, report = gl.ridge(gl.matrix_mult(A), B, np.geomspace(1, 1e5, 20), folds=5)
+    """
+    data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
+    same_type(A, data)
+    rows, validation, labels, numbers = A.shape[0], "folds", [], []
+    chosen: list[float] = []
+
+    def read() -> bool:
+        nonlocal validation, labels, numbers, chosen
+        if folds is None or isinstance(folds, str):
+            validation = folds or "none"
+        elif np.ndim(folds) == 0:
+            labels = _native.contiguous_folds(rows, int(folds))  # type: ignore[arg-type]
+        else:
+            labels = _whole("folds", folds)
+        numbers = [] if groups is None else _whole("groups", groups)
+        chosen = [float(alpha) for alpha in np.atleast_1d(np.asarray(alphas))]
+        return coefficients
+
+    _native.agree_on_ridge(A.grid.native, read)
+    columns = data.layout.cols
+    cut = A.domain.rows if columns.axis == "uncut" else Cut("uncut", [A.shape[1]])
+    X = Matrix(A.grid, Layout(cut, columns), A.dtype) if coefficients else None
+    found = functions_for(A.dtype).ridge(A.native, data.native, None if X is None else X.native, chosen, validation, labels, score,
+                                         numbers, one_standard_error, intercept, standardize, batch)
+    found["scores"] = np.asarray(found["scores"]).reshape(-1, len(chosen)).T
+    for name in ("alphas", "best_scores", "residual_norms", "normal_residual_norms"):
+        found[name] = np.asarray(found[name], np.float64)
+    found["chosen"] = np.asarray(found["chosen"], np.int64)
+    found["intercepts"] = _in_type(np.asarray(found["intercepts"]), A.dtype)
+    return X if X is None or not isinstance(B, np.ndarray) else np.asarray(X), found
+
+
+def _whole(name: str, numbers: Any) -> list[int]:
+    array = np.asarray(numbers)
+    if array.ndim != 1 or (array.size and not np.all(array == np.floor(array))):
+        raise UsageError(f"{name} are whole numbers, one for each, and not an array of {array.dtype} of shape {array.shape}")
+    return [int(number) for number in array]
+
+
+def _in_type(numbers: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    return np.asarray(numbers if dtype.kind == "c" else numbers.real, dtype)
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn, such as GroupKFold, whose test sets have no row in common."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[tuple[Any, Any]]:
+        """Pairs of training rows and test rows."""
+
+
+def _not_fitted(estimator: Any) -> Exception:
+    text = f"this {type(estimator).__name__} is not fitted yet: call fit() first"
+    try:
+        from sklearn.exceptions import NotFittedError  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return UsageError(text)
+    return NotFittedError(text)  # type: ignore[no-any-return]
+
+
+def _require_finite(name: str, array: npt.NDArray[Any]) -> None:
+    if np.isnan(array).any():
+        raise ValueError(f"Input {name} contains NaN.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"Input {name} contains infinity or a value too large for {array.dtype!r}.")
+
+
+def _features(estimator: Any, X: Any) -> npt.NDArray[Any]:
+    """X as an array of single or double precision, in scikit-learn's words if it is none."""
+    if hasattr(X, "toarray"):
+        raise TypeError("a sparse matrix was passed, but dense data is required: X.toarray() is dense")
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: gridlops.ridge() fits complex matrices")
+    array = np.asarray(array, array.dtype if array.dtype in (np.float32, np.float64) else np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"Expected 2D array, got an array of shape {array.shape} instead. Reshape your data: X has a row for each "
+                         "observation, and a column for each feature.")
+    for count, what in zip(array.shape, ("sample", "feature"), strict=True):
+        if count == 0:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required by {type(estimator).__name__}.")
+    _require_finite("X", array)
+    return array
+
+
+def _targets(estimator: Any, y: Any, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    array = np.asarray(y)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: gridlops.ridge() fits complex matrices")
+    array = np.asarray(array, X.dtype)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"y has a row for each observation, but is of shape {array.shape}")
+    if len(array) != len(X):
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{len(X)}, {len(array)}]")
+    _require_finite("y", array)
+    return array
+
+
+class _Estimator:
+    """What the estimators share: parameters, predictions and scores. It has all that scikit-learn asks for."""
+
+    _estimator_type = "regressor"
+    fit_intercept: bool
+    standardize: bool
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # pylint: disable=unused-argument
+        """The arguments of the constructor, with their values."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> Any:
+        """Changes arguments of the constructor; returns the estimator."""
+        for name, value in params.items():
+            if name not in self._names():
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {self._names()!r}.")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+
+    def _more_tags(self) -> dict[str, Any]:  # scikit-learn before 1.6
+        return {"multioutput": True, "requires_y": True}
+
+    def __sklearn_tags__(self) -> Any:  # from 1.6 on
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags  # type: ignore[attr-defined]  # pylint: disable=import-outside-toplevel
+        return Tags(estimator_type="regressor", target_tags=TargetTags(required=True, multi_output=True), transformer_tags=None,
+                    classifier_tags=None, regressor_tags=RegressorTags(), input_tags=InputTags())
+
+    def _fit(self, X: Any, y: Any, alphas: Numbers | float, folds: Any, score: str, together: bool, one_standard_error: bool,
+             groups: Any = None) -> RidgeReport:
+        """Fits the arrays of rank 0. folds(X, y) says how; all errors are raised on all ranks."""
+        grid = Grid(shape=(MPI.COMM_WORLD.size, 1))
+        features = targets = np.empty((0, 0))
+        failure: Exception | None = None
+        facts: tuple[Any, ...] = ()
+        if grid.comm.rank == 0:
+            try:
+                features = _features(self, X)
+                targets = _targets(self, y, features)
+                facts = (features.shape, targets.shape, features.dtype.name, folds(features, targets, groups))
+            except Exception as error:  # pylint: disable=broad-exception-caught  # the other ranks wait for it
+                failure = error
+        failure, facts = grid.comm.bcast((failure, facts))
+        if failure is not None:
+            raise failure
+        (rows, cols), shape, dtype, labels = facts
+        nrhs = 1 if len(shape) == 1 else shape[1]
+        is_root = grid.comm.rank == 0
+        A = Matrix(grid, grid.matrix_layout(rows, cols), dtype).scatter(features if is_root else None)
+        B = Matrix(grid, grid.column_blocks(rows, nrhs), dtype).scatter(targets if is_root else None)
+        found, report = ridge(matrix_mult(A), B, alphas, folds=labels, score=score, groups=np.zeros(nrhs, int) if together else None,
+                              one_standard_error=one_standard_error, intercept=self.fit_intercept, standardize=self.standardize)
+        coefficients = grid.comm.bcast(found.gather())
+        #: A row for each target, or a vector if y was one.
+        self.coef_ = np.ascontiguousarray(coefficients.T)
+        self.intercept_: Any = report["intercepts"] if self.fit_intercept else 0.0
+        if len(shape) == 1:
+            self.coef_ = self.coef_[0]
+            self.intercept_ = float(report["intercepts"][0]) if self.fit_intercept else 0.0
+        self.n_features_in_ = cols
+        return report
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """What the model expects for these observations, on the rank that asks. Not collective."""
+        if not hasattr(self, "coef_"):
+            raise _not_fitted(self)
+        features = _features(self, X)
+        if features.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
+        return np.asarray(features @ self.coef_.T + self.intercept_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, the mean of all targets. Not collective."""
+        predicted = self.predict(X)
+        data = np.asarray(y).reshape(predicted.shape)
+        weights = np.ones(len(data)) if sample_weight is None else np.asarray(sample_weight)
+        weights = weights if data.ndim == 1 else weights[:, np.newaxis]
+        errors = (weights * np.asarray(data - predicted, np.float64) ** 2).sum(axis=0)
+        spread = (weights * np.asarray(data - np.average(data, axis=0, weights=np.ravel(weights)), np.float64) ** 2).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.mean(np.where(spread > 0, 1 - errors / spread, np.where(errors > 0, 0.0, 1.0))))
+
+
+class Ridge(_Estimator):
+    """scikit-learn's Ridge for many targets: ``alpha`` is one damping D², or one for each target.
+
+    ``fit`` is collective over all ranks, and takes the arrays of rank 0; others may pass None. It has ``coef_``, ``intercept_`` and
+    ``n_features_in_`` then, on all ranks. ``standardize`` divides features by their standard deviation. It keeps single precision.
+    """
+
+    def __init__(self, alpha: Any = 1.0, *, fit_intercept: bool = True, standardize: bool = False) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+
+    def fit(self, X: Any, y: Any) -> Ridge:
+        """X has a row for each observation; y is a vector, or has a column for each target. Collective."""
+        self._fit(X, y, self.alpha, lambda *_: None, "r2", False, False)
+        return self
+
+
+class RidgeCV(_Estimator):
+    """scikit-learn's RidgeCV, which with ``alpha_per_target`` also chooses by folds for each target.
+
+    ``cv``: None, each row is predicted from all others, exactly, but that ``standardize`` divides by deviations of all rows, as
+    make_pipeline(StandardScaler(), RidgeCV(alphas)) does; a number of contiguous folds; a splitter of scikit-learn, or pairs
+    of training and test rows, where no row is in two test sets; or "gcv". ``scoring``: "r2", "correlation" or
+    "neg_mean_squared_error"; None is R² with folds, and else the last. ``fit`` is collective over all ranks, and takes the arrays of
+    rank 0; others may pass None. All ranks have then ``coef_``, ``intercept_``, ``alpha_``, ``best_score_`` (with ``alpha_per_target``
+    arrays), ``scores_`` (a row for each damping, a column for each target) and ``report_``. ::
+
+        model = gl.RidgeCV(np.geomspace(1, 1e5, 20), cv=5, alpha_per_target=True).fit(features, voxels)
+    """
+
+    def __init__(self, alphas: Any = (0.1, 1.0, 10.0), *, fit_intercept: bool = True, scoring: str | None = None, cv: Any = None,
+                 alpha_per_target: bool = False, standardize: bool = False, one_standard_error: bool = False) -> None:
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.alpha_per_target = alpha_per_target
+        self.standardize = standardize
+        self.one_standard_error = one_standard_error
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> RidgeCV:
+        """X has a row for each observation; y is a vector, or has a column for each target; ``groups`` are for the splitter. Collective."""
+        scores = {None: "negative-mse" if self.cv is None or isinstance(self.cv, str) else "r2", "r2": "r2", "correlation": "correlation",
+                  "neg_mean_squared_error": "negative-mse"}
+        if self.scoring not in scores:
+            raise UsageError(f"there is no scoring {self.scoring!r}: take one of {', '.join(filter(None, scores))}")
+        #: The dampings that were tried.
+        self.alphas_ = np.atleast_1d(np.asarray(self.alphas, np.float64))
+        report = self._fit(X, y, self.alphas_, self._folds, scores[self.scoring], not self.alpha_per_target, self.one_standard_error, groups)
+        self.report_ = report
+        self.scores_ = report["scores"]
+        one = not self.alpha_per_target or np.ndim(self.intercept_) == 0 and self.coef_.ndim == 1
+        chosen = report["chosen"][0] if len(report["chosen"]) else 0
+        self.alpha_: Any = float(self.alphas_[chosen]) if one else report["alphas"]
+        self.best_score_: Any = float(np.mean(report["best_scores"])) if one else report["best_scores"]
+        return self
+
+    def _folds(self, X: npt.NDArray[Any], y: npt.NDArray[Any], groups: Any) -> Any:
+        """What :func:`ridge` calls folds."""
+        rows = len(X)
+        if rows < 2:
+            raise ValueError(f"a damping is chosen by predicting rows from others, but n_samples={rows}")
+        if self.cv is None:
+            return "leave-one-out"
+        if isinstance(self.cv, str):
+            return self.cv
+        if isinstance(self.cv, kinds.Integral):
+            return int(self.cv)
+        labels = np.full(rows, -1)
+        for number, (training, test) in enumerate(self.cv.split(X, y, groups) if hasattr(self.cv, "split") else self.cv):
+            in_test = np.zeros(rows, bool)
+            in_test[test] = True
+            if (labels[in_test] >= 0).any():
+                raise UsageError("a row is in two test sets of cv: take a splitter whose test sets have no row in common, such as KFold")
+            if np.count_nonzero(in_test) + len(np.arange(rows)[training]) != rows:
+                raise UsageError(f"test set {number} of cv is predicted from some of the other rows only: take a splitter that trains with all of them")
+            labels[in_test] = number
+        return labels
