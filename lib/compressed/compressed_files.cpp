@@ -18,7 +18,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 
 namespace gridlops {
 

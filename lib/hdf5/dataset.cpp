@@ -13,7 +13,7 @@
 #include "hdf5/handles.hpp"
 #include "hdf5/missing_values.hpp"
 #include "hdf5/sources.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 #include "io/formats/hdf5.hpp"
 
 namespace gridlops {

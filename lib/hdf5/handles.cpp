@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gridlops/base/error.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 
 namespace gridlops::h5 {
 

@@ -6,7 +6,7 @@
 
 #include "gridlops/base/types.hpp"
 #include "hdf5/handles.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 
 namespace gridlops::h5 {
 

@@ -12,7 +12,7 @@
 #include "base/message.hpp"
 #include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 
 namespace gridlops::h5 {
 

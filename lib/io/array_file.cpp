@@ -10,9 +10,9 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/base/trace.hpp"
 #include "gridlops/io/array_file.hpp"
+#include "io/files/shared_file.hpp"
 #include "io/formats/hdf5.hpp"
 #include "io/formats/npy_header.hpp"
-#include "io/shared_file.hpp"
 
 namespace gridlops {
 

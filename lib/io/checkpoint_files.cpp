@@ -19,8 +19,9 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/io/text_file.hpp"
-#include "io/file.hpp"
-#include "io/shared_file.hpp"
+#include "io/files/file.hpp"
+#include "io/files/shared_file.hpp"
+#include "io/files/temporary_file.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {

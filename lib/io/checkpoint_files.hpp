@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gridlops/dist/dist_matrix.hpp"
-#include "io/file.hpp"
+#include "io/files/locks.hpp"
 #include "io/formats/manifest.hpp"
 
 namespace gridlops {

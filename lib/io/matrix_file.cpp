@@ -15,11 +15,11 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/dist/redistribute.hpp"
 #include "gridlops/local/matrix_view.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
+#include "io/files/shared_file.hpp"
 #include "io/formats/hdf5.hpp"
 #include "io/formats/npy_header.hpp"
 #include "io/matrix_reader.hpp"
-#include "io/shared_file.hpp"
 #include "io/tiles.hpp"
 
 namespace gridlops {

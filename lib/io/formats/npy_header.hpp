@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gridlops/io/array_file.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 
 namespace gridlops {
 

@@ -9,24 +9,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
+#include "io/files/system_calls.hpp"
 
 namespace gridlops {
 
 namespace {
-
-std::string reason() { return std::system_category().message(errno); }
-
-template <class Call>
-auto uninterrupted(Call&& call) {
-  auto result = call();
-  while (result == -1 && errno == EINTR) result = call();
-  return result;
-}
 
 void require_disk(const std::string& directory) {
   struct statfs system {};

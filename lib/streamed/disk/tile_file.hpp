@@ -5,7 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "io/file.hpp"
+#include "io/files/file.hpp"
+#include "io/files/temporary_file.hpp"
 #include "streamed/disk/disk_wait.hpp"
 
 namespace gridlops {

@@ -9,7 +9,8 @@
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/io/text_file.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
+#include "io/files/locks.hpp"
 #include "io/formats/json_text.hpp"
 
 namespace gridlops {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "io/checkpoint_files.hpp"
-#include "io/file.hpp"
+#include "io/files/locks.hpp"
 #include "io/npy_files.hpp"
 #include "solve/checkpoint/saved_problem.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
 
 namespace gridlops {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "io/shared_file.hpp"
+#include "io/files/shared_file.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -12,7 +12,9 @@
 #include "gridlops/base/trace.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
-#include "io/file.hpp"
+#include "io/files/file.hpp"
+#include "io/files/locks.hpp"
+#include "io/files/temporary_file.hpp"
 #include "io/formats/array_name.hpp"
 #include "io/formats/npy_header.hpp"
 
