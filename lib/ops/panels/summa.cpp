@@ -87,35 +87,31 @@ struct SummaSteps {
   }
 };
 
-}  // namespace
+/// The steps of products with A and with Aᴴ, and how far panels travel ahead of them.
+struct SummaOrder {
+  SummaSteps forward, adjoint;
+  std::size_t lookahead;
 
-/// Y stays in place (van de Geijn and Watts; the adjoint: Schatz, van de Geijn, Poulson, SIAM J. Sci. Comput.
-/// 38, 2016). With messages, A(p, K) is broadcast along grid row p, X(K, q) along grid column q, and the
-/// adjoint's products are reduced along grid column q to the owner of X(K, q). If the ranks of a grid row can
-/// read each other's blocks, they read A(p, K) from its owner. If all ranks can, they also read X and Y, and
-/// each rank sums its own rows of X.
+  std::size_t slots() const { return lookahead + 1; }
+};
+
 template <Scalar T>
-OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
+SummaOrder order_of_summa(const DistMatrix<T>& A, const MatrixMultOptions& options) {
   const ProcessGrid& grid = *A.grid();
-  if (!grid.is_member()) return std::make_shared<PanelMult<T>>(Algorithm::summa, std::move(A), options);
-  const std::shared_ptr<Backend>& backend = grid.backend();
-  const bool reads_all = grid.comm().can_read_peers();
-  const bool reads_row = grid.cols() > 1 && grid.row_comm().can_read_peers();
   const bool in_place = grid.comm().peer_access() == PeerAccess::in_place;
-
   SummaSteps forward{Op::none,
                      &grid,
                      A.layout().rows.partition,
                      A.layout().cols.partition,
                      domain_in_blocks(A).rows.partition,
-                     reads_all,
+                     grid.comm().can_read_peers(),
                      {}};
   // Panels read in place need not be narrow, and need not travel ahead of their use.
   forward.Ks =
       summa_panels(forward.cols_of_A, forward.rows_of_X, in_place ? A.cols() : panel_width(options.panel));
   SummaSteps adjoint = forward;
   adjoint.op = Op::adjoint;
-  if (reads_all) {
+  if (forward.reads_all) {
     std::erase_if(adjoint.Ks,
                   [&](const Range& K) { return adjoint.rows_of_X.owner_of(K.begin) != grid.my_row(); });
     // Each rank begins with its own columns of A, so that the ranks do not all read from one rank at the same
@@ -127,34 +123,81 @@ OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
   }
   const std::size_t lookahead =
       in_place ? 0 : steps_ahead(options.lookahead, std::max(forward.count(), adjoint.count()));
-  const std::size_t slots = lookahead + 1;
+  return {std::move(forward), std::move(adjoint), lookahead};
+}
 
-  const SourceBlock of_A = A.is_callers() ? SourceBlock::of_caller : SourceBlock::of_operator;
+template <Scalar T>
+struct SummaPlans {
+  PanelPlan<T> forward, adjoint;
+};
+
+/// All ranks read A, X and Y where they lie, and each rank sums its own rows of X.
+template <Scalar T>
+SummaPlans<T> summa_by_reads(const ProcessGrid& grid, const SummaOrder& order, SourceBlock of_A) {
+  const auto A = peer_panels<T>(grid.comm(), grid.backend(), order.slots(), of_A);
+  const auto panels = peer_panels<T>(grid.col_comm(), grid.backend(), order.slots(), SourceBlock::of_product);
+  const auto in_C = std::make_shared<PanelSum<T>>();
+  return {{order.forward.count(), order.lookahead, order.forward, A, panels, in_C},
+          {order.adjoint.count(), order.lookahead, order.adjoint, A, panels, in_C}};
+}
+
+/// X(K, q) is broadcast along grid column q, and the adjoint's products are reduced along it to the owner of
+/// X(K, q). A: whence panels of A come.
+template <Scalar T>
+SummaPlans<T> summa_with_messages(const ProcessGrid& grid, const SummaOrder& order,
+                                  const std::shared_ptr<PanelSource<T>>& A, ReductionOrder sums) {
+  const auto memory =
+      slot_memory<T>(order.slots());  // for what travels in the grid column, in either direction
+  const auto X = broadcast_panels<T>(grid.col_comm(), grid.backend(), memory);
+  const auto Y = std::make_shared<PanelSource<T>>(order.slots());
+  const auto in_C = std::make_shared<PanelSum<T>>();
+  const auto sum_of_X =
+      grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), grid.backend(), memory, sums);
+  return {{order.forward.count(), order.lookahead, order.forward, A, X, in_C, &grid.comm()},
+          {order.adjoint.count(), order.lookahead, order.adjoint, A, Y, sum_of_X}};
+}
+
+/// A(p, K) is broadcast along grid row p.
+template <Scalar T>
+SummaPlans<T> summa_by_messages(const ProcessGrid& grid, const SummaOrder& order,
+                                const MatrixMultOptions& options) {
   // A GPU's BLAS may round by the alignment of A, and then a column by the rank that has it.
-  const PanelCopies copies = options.column_stable && backend->memory_space() == MemorySpace::device
+  const PanelCopies copies = options.column_stable && grid.backend()->memory_space() == MemorySpace::device
                                  ? PanelCopies::everywhere
                                  : PanelCopies::where_needed;
-  const auto A_panels = reads_all ? peer_panels<T>(grid.comm(), backend, slots, of_A)
-                        : reads_row
-                            ? peer_panels<T>(grid.row_comm(), backend, slots, of_A)
-                            : broadcast_panels<T>(grid.row_comm(), backend, slot_memory<T>(slots), copies);
-  const auto in_C = std::make_shared<PanelSum<T>>();
-  if (reads_all) {
-    const auto panels = peer_panels<T>(grid.col_comm(), backend, slots, SourceBlock::of_product);
-    return std::make_shared<PanelMult<T>>(
-        Algorithm::summa, std::move(A), options,
-        PanelPlan<T>{forward.count(), lookahead, forward, A_panels, panels, in_C},
-        PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, panels, in_C});
-  }
-  const auto memory = slot_memory<T>(slots);  // for what travels in the grid column, in either direction
-  const auto X_panels = broadcast_panels<T>(grid.col_comm(), backend, memory);
-  const auto Y_panels = std::make_shared<PanelSource<T>>(slots);
-  const auto sum_of_X =
-      grid.rows() == 1 ? in_C : reduced_sum<T>(grid.col_comm(), backend, memory, reduction_order(options));
-  return std::make_shared<PanelMult<T>>(
-      Algorithm::summa, std::move(A), options,
-      PanelPlan<T>{forward.count(), lookahead, forward, A_panels, X_panels, in_C, &grid.comm()},
-      PanelPlan<T>{adjoint.count(), lookahead, adjoint, A_panels, Y_panels, sum_of_X});
+  return summa_with_messages<T>(
+      grid, order,
+      broadcast_panels<T>(grid.row_comm(), grid.backend(), slot_memory<T>(order.slots()), copies),
+      reduction_order(options));
+}
+
+/// The ranks of a grid row read A(p, K) from its owner.
+template <Scalar T>
+SummaPlans<T> summa_by_reads_in_rows(const ProcessGrid& grid, const SummaOrder& order, SourceBlock of_A,
+                                     const MatrixMultOptions& options) {
+  return summa_with_messages<T>(grid, order,
+                                peer_panels<T>(grid.row_comm(), grid.backend(), order.slots(), of_A),
+                                reduction_order(options));
+}
+
+}  // namespace
+
+/// Y stays in place (van de Geijn and Watts; the adjoint: Schatz, van de Geijn, Poulson, SIAM J. Sci. Comput.
+/// 38, 2016).
+template <Scalar T>
+OperatorPtr<T> make_summa(DistMatrix<T> A, const MatrixMultOptions& options) {
+  const ProcessGrid& grid = *A.grid();
+  if (!grid.is_member()) return std::make_shared<PanelMult<T>>(Algorithm::summa, std::move(A), options);
+  const SummaOrder order = order_of_summa(A, options);
+  const SourceBlock of_A = A.is_callers() ? SourceBlock::of_caller : SourceBlock::of_operator;
+  const auto multiply = [&](SummaPlans<T> by) {
+    return std::make_shared<PanelMult<T>>(Algorithm::summa, std::move(A), options, std::move(by.forward),
+                                          std::move(by.adjoint));
+  };
+  if (grid.comm().can_read_peers()) return multiply(summa_by_reads<T>(grid, order, of_A));
+  if (grid.cols() > 1 && grid.row_comm().can_read_peers())
+    return multiply(summa_by_reads_in_rows<T>(grid, order, of_A, options));
+  return multiply(summa_by_messages<T>(grid, order, options));
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                             \
