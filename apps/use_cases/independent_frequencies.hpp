@@ -12,7 +12,7 @@
 
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/ops/fredholm.hpp"
-#include "use_cases/mdd/operator.hpp"
+#include "use_cases/mdd/kernel_operator.hpp"
 #include "use_cases/pair_weights.hpp"
 
 namespace gridlops::program {

@@ -21,8 +21,8 @@
 #include "use_cases/independent_frequencies.hpp"
 #include "use_cases/mdd/data.hpp"
 #include "use_cases/mdd/files.hpp"
-#include "use_cases/mdd/operator.hpp"
-#include "use_cases/mdd/transform.hpp"
+#include "use_cases/mdd/kernel_operator.hpp"
+#include "use_cases/mdd/spectra.hpp"
 #include "use_cases/pair_weights.hpp"
 
 namespace gridlops::program {

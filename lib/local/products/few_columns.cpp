@@ -5,7 +5,7 @@
 
 #include "base/instantiate.hpp"
 #include "local/products/product_times.hpp"
-#include "local/tiles/tile_products.hpp"
+#include "local/tiles/strip_products.hpp"
 
 namespace gridlops {
 

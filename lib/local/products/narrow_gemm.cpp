@@ -8,7 +8,7 @@
 #include "base/at_work.hpp"
 #include "base/instantiate.hpp"
 #include "local/tiles/kernel_set.hpp"
-#include "local/tiles/tile_products.hpp"
+#include "local/tiles/strip_products.hpp"
 
 namespace gridlops {
 

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "base/at_work.hpp"
+#include "local/tiles/strip_products.hpp"
 #include "local/tiles/tile_order.hpp"
-#include "local/tiles/tile_products.hpp"
 
 namespace gridlops {
 

@@ -10,7 +10,7 @@
 #include "local/products/one_pass.hpp"
 #include "local/products/product_times.hpp"
 #include "local/tiles/planes.hpp"
-#include "local/tiles/tile_products.hpp"
+#include "local/tiles/strip_products.hpp"
 
 namespace gridlops {
 

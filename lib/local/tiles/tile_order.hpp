@@ -6,7 +6,7 @@
 #include "gridlops/local/matrix_view.hpp"
 #include "local/tiles/kernel_set.hpp"
 #include "local/tiles/real_parts.hpp"
-#include "local/tiles/tile_products.hpp"
+#include "local/tiles/strip_products.hpp"
 
 namespace gridlops {
 

@@ -11,7 +11,7 @@
 #include "ops/matrix/algorithms.hpp"
 #include "ops/operator/library_operator.hpp"
 #include "ops/operator/stored_matrix.hpp"
-#include "ops/panels/panel_operands.hpp"
+#include "ops/panels/panel_transfers.hpp"
 #include "ops/stationary/matrix_block.hpp"
 
 namespace gridlops {

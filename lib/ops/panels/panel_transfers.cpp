@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/panels/panel_operands.hpp"
+#include "ops/panels/panel_transfers.hpp"
 
 #include <numeric>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "use_cases/mdd/operator.hpp"
+#include "use_cases/mdd/kernel_operator.hpp"
 
 #include <algorithm>
 #include <array>
