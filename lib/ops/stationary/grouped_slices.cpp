@@ -17,6 +17,7 @@
 #include "gridlops/ops/slice_groups.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "ops/operator/array_products.hpp"
+#include "ops/operator/library_operator.hpp"
 #include "ops/stationary/matrix_block.hpp"
 #include "ops/stationary/stationary_products.hpp"
 

@@ -116,7 +116,7 @@ def check_proven_bounds(suite, rng):
         suite.check((np.linalg.norm(X - expected, axis=0) <= bounds + 1e-13 * condition * np.linalg.norm(expected, axis=0)).all(), bounds)
         suite.check("it is proven that no singular value of A is below" in run.output, run.output[-400:])
     singular = Problem(suite, np.hstack([problem.A[:, :39], problem.A[:, :1]]), problem.B)
-    run, _, report = singular.solve("--sigma-min", "proven", "--iterations", 1000)
+    run, _, report = singular.solve("--sigma-min", "proven", "--iterations", 20000)
     suite.check("nothing bounds that of column 0" in run.output and report["figures"]["sigma_min"] == 0, run.output[-300:], report)
     run, _, _ = singular.solve("--sigma-min", "proven", "--error", 1e-2, status=2)
     suite.check("what --sigma-min proven does not find" in run.errors, run.errors)
