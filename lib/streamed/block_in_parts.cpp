@@ -79,17 +79,16 @@ void BlockInParts<T>::for_each_piece(Index part, const StoredParts::UsePiece& us
 }
 
 template <Scalar T>
-double BlockInParts<T>::store(ElementSource<T>& source, const WritePart& write,
-                              const BeginWait& begin_wait) const {
+void BlockInParts<T>::store(ElementSource<T>& source, const WritePart& write, const BeginWait& begin_wait) {
   const TraceRegion region("store tiles");
-  double norm = 0;
+  norm_ = 0;
   const auto store_part = [&](Range strips, Range cols) {
     const Index first = order_.strip_rows(strips.begin).begin;
     const Range rows{first, order_.strip_rows(strips.end() - 1).end() - first};
     const MatrixView<const T> part = source.read(rows, cols);
     {
       const DiskWait wait = begin_wait(part.size() * Index{sizeof(T)});
-      norm = std::hypot(norm, norm_of_block(part));
+      norm_ = std::hypot(norm_, norm_of_block(part));
       store_tiles(part, strips, cols, write);
     }
     keep_alive();
@@ -106,16 +105,15 @@ double BlockInParts<T>::store(ElementSource<T>& source, const WritePart& write,
       for (Index strip = 0; strip < slabs_.strips; strip += strips)
         store_part({strip, std::min(strips, slabs_.strips - strip)}, {col, std::min(width, all - col)});
   }
-  return norm;
 }
 
 template <Scalar T>
-double BlockInParts<T>::norm_of_part(Index part, const std::byte* memory) const {
+void BlockInParts<T>::add_to_norm(Index part, const std::byte* memory) {
   SquareSum sum;
   for_each_piece(part, [&](Index begin, Index bytes) {
     sum.add(reinterpret_cast<const R*>(memory + begin), bytes / Index{sizeof(R)});
   });
-  return sum.root();
+  norm_ = std::hypot(norm_, sum.root());
 }
 
 /// Stores the tiles of these strips and columns, which `part` has.

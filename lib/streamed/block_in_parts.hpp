@@ -44,10 +44,14 @@ class BlockInParts final : public StoredBlock<T> {
   std::vector<Index> order(Op op, Index first) const override;
   void for_each_piece(Index part, const StoredParts::UsePiece& use) const override;
 
-  /// Hands the tiles to write(), and returns ‖block‖_F. The elements are read once. Throws what they throw.
-  double store(ElementSource<T>& source, const WritePart& write, const BeginWait& begin_wait) const;
-  /// ‖part‖_F.
-  double norm_of_part(Index part, const std::byte* memory) const;
+  /// Hands the tiles to write(), and their norm to norm(). The elements are read once. Throws what they
+  /// throw.
+  void store(ElementSource<T>& source, const WritePart& write, const BeginWait& begin_wait);
+  /// Adds a part that is stored already to norm().
+  void add_to_norm(Index part, const std::byte* memory);
+  /// ‖block‖_F, of what is stored.
+  double norm() const { return norm_; }
+  void set_norm(double norm) { norm_ = norm; }
 
   /// These throw InputError if the disk fails.
   void reserve_visit(Op op) override {
@@ -75,6 +79,7 @@ class BlockInParts final : public StoredBlock<T> {
   TileOrder<T> order_;
   Slabs slabs_;
   bool column_stable_;
+  double norm_ = 0;
 };
 
 /// The bytes of products with this many columns of a block in this order, beside messages.

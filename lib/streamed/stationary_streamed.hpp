@@ -40,9 +40,9 @@ inline ReductionOrder reduction_order(const StreamOptions& options) {
 }
 
 /// The operator of the blocks of all ranks (collective over the grid). `shape` has the layout of their
-/// matrix. block: null on idle ranks; norm: ‖block‖_F.
+/// matrix. block: null on idle ranks.
 template <Scalar T>
 StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block,
-                                   double norm, std::shared_ptr<StationaryProducts<T>> products);
+                                   std::shared_ptr<StationaryProducts<T>> products);
 
 }  // namespace gridlops

@@ -2,7 +2,6 @@
 #include "streamed/streamed_block.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/instantiate.hpp"
@@ -32,7 +31,6 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Index rows, In
       if (take_kept(cut, std::max(options.memory, chosen->parts().bytes_in_memory()))) return;
     } catch (const InputError&) {  // a disk has changed them
     }
-    norm_ = 0;
     // First, so that there are never two.
     parts_ = nullptr;
     block_ = nullptr;
@@ -62,7 +60,7 @@ bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
   std::optional<TileFile> file = file_of_record(kept_, *record, slabs.count() * slabs.bytes_each());
   if (!file) return false;
   block_ = as_kept;
-  norm_ = record->norm;
+  block_->set_norm(record->norm);
   parts_ = take_parts(backend_, slabs.parts, {block_.get()});
   block_->own(parts_);
   parts_->put_in(std::make_shared<TileFile>(*std::move(file)), true);
@@ -75,14 +73,15 @@ bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
 
 template <Scalar T>
 void StreamedBlock<T>::store(ElementSource<T>& source) {
-  norm_ = block_->store(
+  block_->store(
       source,
       [this](Index part, Index begin, const std::byte* from, Index bytes) {
         parts_->write(part, begin, from, bytes);
       },
       [this](Index bytes) { return parts_->writing(bytes); });
   parts_->finish();
-  if (stays()) keep_tiles(kept_, {of_, block_->slabs().strips_each, norm_, parts_->hashes()}, parts_->file());
+  if (stays())
+    keep_tiles(kept_, {of_, block_->slabs().strips_each, block_->norm(), parts_->hashes()}, parts_->file());
   start();
 }
 
@@ -93,7 +92,7 @@ void StreamedBlock<T>::read_in_place(MatrixBoxes boxes, Range rows, Range cols) 
       std::make_unique<MatrixInPlace<T>>(std::move(boxes), rows, cols, block_->tiles(), block_->slabs()),
       [this](Index part, const std::byte* memory) {
         const AtWork at_work;
-        norm_ = std::hypot(norm_, block_->norm_of_part(part, memory));
+        block_->add_to_norm(part, memory);
       });
   use_parts(parts_, {block_.get()});
 }

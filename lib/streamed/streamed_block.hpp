@@ -25,9 +25,7 @@ class StreamedBlock {
   /// time. Throws InputError on this rank alone.
   void read_in_place(MatrixBoxes boxes, Range rows, Range cols);
 
-  /// ‖block‖_F.
-  double norm() const { return norm_; }
-  /// The products.
+  /// The products, and the norm.
   const std::shared_ptr<BlockInParts<T>>& block() const { return block_; }
 
  private:
@@ -39,7 +37,6 @@ class StreamedBlock {
   std::shared_ptr<Backend> backend_;
   std::string kept_, of_;  // the path of tiles that stay, and what they are made of
   bool is_stored_ = false;
-  double norm_ = 0;
   std::shared_ptr<BlockInParts<T>> block_;
   std::shared_ptr<StoredParts> parts_;
 };

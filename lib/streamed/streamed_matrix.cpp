@@ -43,7 +43,7 @@ template <Scalar T, class Fill>
 StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, const Layout& layout,
                                StreamOptions options, const std::string& of, Fill&& fill) {
   const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
-  if (!grid->is_member()) return make_streamed<T>(shape, nullptr, 0, nullptr);
+  if (!grid->is_member()) return make_streamed<T>(shape, nullptr, nullptr);
   const Range rows = shape.local_row_range(), cols = shape.local_col_range();
   const std::string folder = options.tiles;
   std::string of_block;
@@ -59,8 +59,7 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
     if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);
     return made;
   });
-  return make_streamed<T>(shape, block->block(), block->norm(),
-                          own_products<T>(*grid, reduction_order(options)));
+  return make_streamed<T>(shape, block->block(), own_products<T>(*grid, reduction_order(options)));
 }
 
 }  // namespace

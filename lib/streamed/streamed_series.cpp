@@ -38,21 +38,19 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   agree(grid, "StreamedSeries::add",
         [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
-  if (!grid->is_member()) return make_streamed<T>(shape, nullptr, 0, nullptr);
-  double norm = 0;
+  if (!grid->is_member()) return make_streamed<T>(shape, nullptr, nullptr);
   const auto store = [&] {
     auto block = std::make_shared<BlockInParts<T>>(grid->backend(), A.local().rows, A.local().cols,
                                                    options.column_stable, options.memory);
     blocks().append(grid->backend(), block,
                     [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& wait) {
-                      norm = block->store(*source_in_memory(A), write, wait);
+                      block->store(*source_in_memory(A), write, wait);
                     });
     return block;
   };
   return blocks().all_or_none([&] {
     auto block = attempt(grid->comm(), store);
-    return make_streamed<T>(shape, std::move(block), norm,
-                            shared_products<T>(*grid, reduction_order(options)));
+    return make_streamed<T>(shape, std::move(block), shared_products<T>(*grid, reduction_order(options)));
   });
 }
 
