@@ -92,7 +92,7 @@ std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
 }  // namespace
 
 std::vector<Rule> rules_of(const SolveArguments& arguments) {
-  std::vector<Rule> rules = rules_of(request_of(arguments, false));
+  std::vector<Rule> rules = rules_of(requested_by(arguments, false));
   for (auto* more : {rules_of_problem, rules_of_sharing, rules_of_accuracy})
     for (Rule& rule : more(arguments)) rules.push_back(std::move(rule));
   return rules;

@@ -113,7 +113,7 @@ Index most_columns(const SolveTask& task) {
 /// The request of the arguments, but a restart with `--one-pass auto`, or of a run with A on disks, continues
 /// in the way in which its run began.
 IterationRequest request_of(const SolveTask& task) {
-  IterationRequest asked = request_of(task.arguments, task.A.is_compressed());
+  IterationRequest asked = requested_by(task.arguments, task.A.is_compressed());
   const bool was_on_disk = saved_fact(task.saved, storage_fact) == disk_name;
   const bool is_open = !asked.one_pass || (!task.arguments.is_given("--one-pass") && was_on_disk);
   if (const std::string one_pass = saved_fact(task.saved, one_pass_fact); is_open && !one_pass.empty())
@@ -211,7 +211,7 @@ Placement SolveTask::on_disk() const {
   return {.iteration = iteration, .grid = matrix_grid(iteration.algorithm, own_memory)};
 }
 
-IterationRequest request_of(const SolveArguments& arguments, bool is_compressed) {
+IterationRequest requested_by(const SolveArguments& arguments, bool is_compressed) {
   const bool is_open = arguments.product.algorithm == Algorithm::automatic;
   const bool never_moves =
       arguments.needs_space() || is_compressed || (arguments.proves_sigma_min() && is_open);
