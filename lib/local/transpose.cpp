@@ -5,12 +5,16 @@
 #include "base/lone_error.hpp"
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
+#include "local/conjugate_transpose.hpp"
 #include "local/threads.hpp"
 
 namespace gridlops {
 
-template <Scalar T>
-void transpose(MatrixView<const T> from, MatrixView<T> to) {
+namespace {
+
+/// to ← fromᵀ, with every element as `change` makes it.
+template <Scalar T, class Change>
+void transpose_and(Change&& change, MatrixView<const T> from, MatrixView<T> to) {
   require_here<ShapeError>(to.rows == from.cols && to.cols == from.rows, "the transpose of a ", from.rows,
                            " x ", from.cols, " block does not fit into one of ", to.rows, " x ", to.cols,
                            "; it needs ", from.cols, " x ", from.rows);
@@ -23,14 +27,28 @@ void transpose(MatrixView<const T> from, MatrixView<T> to) {
         const MatrixView<const T> square =
             from.block(intersect({i, side}, {0, from.rows}), intersect({j, side}, cols));
         for (Index k = 0; k < square.rows; ++k) {
-          for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = square(k, l);
+          for (Index l = 0; l < square.cols; ++l) to(j + l, i + k) = change(square(k, l));
         }
       }
     }
   });
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template void transpose(MatrixView<const T>, MatrixView<T>);
+}  // namespace
+
+template <Scalar T>
+void transpose(MatrixView<const T> from, MatrixView<T> to) {
+  transpose_and<T>([](T element) { return element; }, from, to);
+}
+
+template <Scalar T>
+void conjugate_transpose(MatrixView<const T> from, MatrixView<T> to) {
+  transpose_and<T>([](T element) { return conjugate(element); }, from, to);
+}
+
+#define GRIDLOPS_INSTANTIATE(T)                                \
+  template void transpose(MatrixView<const T>, MatrixView<T>); \
+  template void conjugate_transpose(MatrixView<const T>, MatrixView<T>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

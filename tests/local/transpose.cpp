@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gridlops/local/matrix_view.hpp"
-
 #include <vector>
 
 #include "gridlops/base/error.hpp"
+#include "gridlops/local/matrix_view.hpp"
+#include "local/conjugate_transpose.hpp"
 #include "support/catch.hpp"
 #include "support/reference.hpp"
 
@@ -29,6 +29,21 @@ TEMPLATE_LIST_TEST_CASE("A row-major block becomes a column-major one, and back"
   std::vector<T> again(lines.size(), T(-1));
   transpose<T>(block, {again.data(), n, m, stride});
   CHECK(again == lines);
+}
+
+TEMPLATE_LIST_TEST_CASE("The conjugate transpose has the conjugates of the elements", "[transpose]",
+                        Scalars) {
+  using T = TestType;
+  const Index m = GENERATE(0, 1, 67), n = GENERATE(0, 33), gap = GENERATE(0, 3);
+  std::vector<T> from(static_cast<std::size_t>((m + gap) * n)), to(static_cast<std::size_t>((n + gap) * m));
+  const MatrixView<T> A(from.data(), m, n, m + gap), adjoint(to.data(), n, m, n + gap);
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < m; ++i) A(i, j) = small_integer<T>(1, i, j);
+  conjugate_transpose<T>(A, adjoint);
+  bool equal = true;
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < m; ++i) equal = equal && adjoint(j, i) == conjugate(A(i, j));
+  CHECK(equal);
 }
 
 TEST_CASE("A block of another shape is refused", "[transpose]") {

@@ -11,6 +11,7 @@
 #include "gridlops/local/buffer.hpp"
 #include "gridlops/local/matrix_view.hpp"
 #include "gridlops/ops/linear_operator.hpp"
+#include "local/conjugate_transpose.hpp"
 #include "local/products/one_pass.hpp"
 #include "ops/panels/panels.hpp"
 
@@ -88,15 +89,6 @@ class LocalBlock {
 constexpr Index visited_columns(Index rows, Index element_bytes) {
   constexpr Index tile = 64, most = 4, bytes = Index{64} << 20;
   return std::clamp(bytes / (rows * tile * element_bytes + 1), Index{1}, most) * tile;
-}
-
-/// to ← fromᴴ.
-template <Scalar T>
-void conjugate_transpose(MatrixView<const T> from, MatrixView<T> to) {
-  transpose<T>(from, to);
-  if constexpr (is_complex<T>)
-    for (Index j = 0; j < to.cols; ++j)
-      for (Index i = 0; i < to.rows; ++i) to(i, j) = conjugate(to(i, j));
 }
 
 template <Scalar T>
