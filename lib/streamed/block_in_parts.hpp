@@ -54,9 +54,7 @@ class BlockInParts final : public StoredBlock<T> {
   void set_norm(double norm) { norm_ = norm; }
 
   /// These throw InputError if the disk fails.
-  void reserve_visit(Op op) override {
-    if (op != Op::none) LocalBlock<T>::reserve_visit(op);
-  }
+  void reserve_visit() override {}
   void visit_rows(const ProcessGrid& grid, Op op, const typename LocalBlock<T>::UseRows& use) override;
   void multiply(const ProcessGrid& grid, Op op, T alpha, MatrixView<const T> X, T beta,
                 MatrixView<T> Y) override;

@@ -254,7 +254,8 @@ TEMPLATE_TEST_CASE("A block takes the memory that was planned for it, and says s
 }
 
 TEMPLATE_LIST_TEST_CASE(
-    "The rows of a block are visited in order, and those of its adjoint, in every storage",
+    "The rows of a block are visited in order, and those of its adjoint where it has columns, in every "
+    "storage",
     "[block_contract]", Scalars) {
   using T = TestType;
   for (const auto& [rows, cols] : sizes) {
@@ -274,6 +275,7 @@ TEMPLATE_LIST_TEST_CASE(
                       block_cols = layout.col_range(*grid, grid->my_row(), grid->my_col());
           const double near = 2 * tolerance * std::sqrt(static_cast<double>(rows * cols));
           for (const Op of : {Op::none, Op::adjoint}) {
+            if (of == Op::adjoint && !matrix.block_facts().has_columns) continue;
             const Index height = of == Op::none ? block_rows.size : block_cols.size,
                         width = of == Op::none ? block_cols.size : block_rows.size;
             const auto element = [&](Index i, Index j) {

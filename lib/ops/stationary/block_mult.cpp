@@ -17,18 +17,13 @@ template <Scalar T, class Interface>
 class BlockRows : public Interface, public MatrixInBlocks<T> {
  public:
   template <class... Arguments>
-  BlockRows(const ConstDistMatrix<T>& A, std::shared_ptr<LocalBlock<T>> block, ReductionOrder order,
-            std::shared_ptr<Buffer<T>> sum, Arguments&&... arguments)
+  BlockRows(const ConstDistMatrix<T>& A, std::shared_ptr<LocalBlock<T>> block, const BlockFacts& facts,
+            ReductionOrder order, std::shared_ptr<Buffer<T>> sum, Arguments&&... arguments)
       : Interface({A.grid(), A.layout().rows, Axis::grid_rows}, {A.grid(), A.layout().cols, Axis::grid_rows},
                   std::forward<Arguments>(arguments)...),
-        layout_(A.layout()),
-        A_(std::move(block)),
+        MatrixInBlocks<T>(A.layout(), std::move(block), facts),
         order_(order),
         sum_(std::move(sum)) {}
-
-  LocalBlock<T>* local_block() const final { return A_.get(); }
-  const Layout& layout_of_matrix() const final { return layout_; }
-  bool has_columns() const final { return true; }
 
  protected:
   ReductionOrder order() const { return order_; }
@@ -39,7 +34,7 @@ class BlockRows : public Interface, public MatrixInBlocks<T> {
 
   void do_reserve(Op op, const Partition& columns) const final {
     const Index cols = this->domain().local_columns(columns);
-    A_->reserve(op == Op::none ? ProductKind::forward : ProductKind::adjoint, cols);
+    this->local_block()->reserve(op == Op::none ? ProductKind::forward : ProductKind::adjoint, cols);
     const ProcessGrid& grid = *this->domain().grid;
     if (op == Op::none || grid.row_comm().size() == 1) return;
     const Index size = this->domain().local_rows() * cols;
@@ -47,29 +42,27 @@ class BlockRows : public Interface, public MatrixInBlocks<T> {
     grid.row_comm().reserve(CommOperation::all_reduce, {&size, 1}, sizeof(T), order_);
   }
   void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const final {
-    A_->add_kept_bytes(kept);
+    this->local_block()->add_kept_bytes(kept);
     kept.add(sum_.get(), workspace_bytes(Algorithm::block, *this, columns.total()));
   }
 
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const final {
-    A_->multiply(*this->domain().grid, Op::none, alpha, X.local(), beta, Y.local());
+    this->local_block()->multiply(*this->domain().grid, Op::none, alpha, X.local(), beta, Y.local());
   }
 
   void do_apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const final {
     const ProcessGrid& grid = *this->domain().grid;
     const MatrixView<T> X_local = X.local();
     if (grid.row_comm().size() == 1) {
-      A_->multiply(grid, Op::adjoint, alpha, Y.local(), beta, X_local);
+      this->local_block()->multiply(grid, Op::adjoint, alpha, Y.local(), beta, X_local);
       return;
     }
     const MatrixView<T> sum = sum_->matrix(X_local.rows, X_local.cols);
-    A_->multiply(grid, Op::adjoint, alpha, Y.local(), T(0), sum);
+    this->local_block()->multiply(grid, Op::adjoint, alpha, Y.local(), T(0), sum);
     grid.row_comm().all_reduce({sum.data, sum.size()}, ReduceOp::sum, order_);
     grid.backend()->template kernels<T>().add(T(1), sum, beta, X_local);
   }
 
-  Layout layout_;
-  std::shared_ptr<LocalBlock<T>> A_;
   ReductionOrder order_;
   std::shared_ptr<Buffer<T>> sum_;
 };
@@ -78,12 +71,13 @@ template <Scalar T>
 class BlockMult final : public BlockRows<T, MatrixOperator<T>> {
  public:
   BlockMult(const std::shared_ptr<MatrixBlock<T>>& A, ReductionOrder order)
-      : BlockRows<T, MatrixOperator<T>>(A->matrix(), A, order, std::make_shared<Buffer<T>>(), A) {}
+      : BlockRows<T, MatrixOperator<T>>(A->matrix(), A, A->facts(), order, std::make_shared<Buffer<T>>(), A) {
+  }
 
   OperatorPtr<T> high_plane() const override {
     const std::shared_ptr<MatrixBlock<T>>& A = this->matrix_block();
     return std::make_shared<BlockRows<T, HighPlaneOperator<T>>>(
-        A->matrix(), std::make_shared<HighPlane<T>>(A), this->order(), this->sum(), A);
+        A->matrix(), std::make_shared<HighPlane<T>>(A), this->block_facts(), this->order(), this->sum(), A);
   }
 };
 

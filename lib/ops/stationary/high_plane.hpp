@@ -24,7 +24,7 @@ class HighPlane final : public LocalBlock<T> {
                      MatrixView<T> W, const Completion& completed) override {
     A_->multiply_once(Planes::high, P, R, Q, W, completed);
   }
-  void reserve_visit(Op) override { A_->reserve(ProductKind::adjoint, 0); }
+  void reserve_visit() override { A_->reserve(ProductKind::adjoint, 0); }
   void visit_rows(const ProcessGrid&, Op op, const typename LocalBlock<T>::UseRows& use) override {
     A_->visit_rows(Planes::high, op, use);
   }

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <utility>
 
+#include "base/lone_error.hpp"
 #include "comm/failure/failure.hpp"
 #include "comm/scratch.hpp"
+#include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
@@ -16,6 +20,20 @@
 #include "ops/panels/panels.hpp"
 
 namespace gridlops {
+
+/// Facts about the blocks of a matrix that every rank knows. Idle ranks have no block to ask.
+struct BlockFacts {
+  bool reads_once = false;      ///< multiply_once() reads a block from memory, or from a disk, once
+  bool joins_products = false;  ///< normal products are made by multiply_once(); else they are three products
+  bool may_fail_alone = false;  ///< products may throw on one rank, as when its disk fails
+  bool has_columns = false;     ///< visit_rows() visits rows of Aᴴ, too
+  Index sum_rows = 0;           ///< the rows of Q that multiply_once() completes together; 0: all
+
+  /// Of blocks that are read once. widest: the columns of the widest block of all.
+  static BlockFacts of_one_pass(Index widest, Index element_bytes) {
+    return {.reads_once = true, .joins_products = true, .sum_rows = one_pass_chunk(widest, element_bytes)};
+  }
+};
 
 /// A rank's block of a matrix that never moves, however it is stored. Its products are those of this rank
 /// alone: nothing here is collective, and what throws, throws on this rank alone.
@@ -52,19 +70,17 @@ class LocalBlock {
 
   /// Receives some rows of op(A), in column-major order. The elements are valid until it returns.
   using UseRows = std::function<void(Range rows, MatrixView<const T> elements)>;
-  /// Calls use() for all rows of op(A) in order, a few at a time, in host memory; op is none or adjoint.
-  /// Blocks that have their elements read them once, those of Aᴴ where BlockFacts say so. The default
-  /// multiplies with unit vectors, rows_by_products() at a time, in the scratch memory of such products.
+  /// Calls use() for all rows of op(A) in order, a few at a time, in host memory. op is none, or adjoint
+  /// where BlockFacts say has_columns. Blocks that have their elements read them once. The default, for rows
+  /// of A, multiplies with unit vectors, rows_by_products() at a time, in the scratch memory of such
+  /// products.
   virtual void visit_rows(const ProcessGrid& grid, Op op, const UseRows& use);
   /// Takes the memory that visit_rows() needs for products. Throws OutOfMemory.
-  virtual void reserve_visit(Op op) {
-    reserve(op == Op::none ? ProductKind::adjoint : ProductKind::forward, rows_by_products(op));
-  }
+  virtual void reserve_visit() { reserve(ProductKind::adjoint, rows_by_products()); }
   /// The rows that the default visits at a time: at most 64, and as many as fit into 64 MiB.
-  Index rows_by_products(Op op) const {
+  Index rows_by_products() const {
     constexpr Index most = 64, bytes = Index{64} << 20;
-    const Index height = op == Op::none ? rows() : cols(), width = op == Op::none ? cols() : rows();
-    return std::clamp(bytes / ((height + 2 * width + 1) * Index{sizeof(T)}), Index{1}, most);
+    return std::clamp(bytes / ((rows() + 2 * cols() + 1) * Index{sizeof(T)}), Index{1}, most);
   }
 
   /// Adds the bytes that the block keeps, unless they are the caller's.
@@ -93,18 +109,18 @@ constexpr Index visited_columns(Index rows, Index element_bytes) {
 
 template <Scalar T>
 void LocalBlock<T>::visit_rows(const ProcessGrid& grid, Op op, const UseRows& use) {
-  const Op adjoint = op == Op::none ? Op::adjoint : Op::none;
-  const Index height = op == Op::none ? rows() : cols(), width = op == Op::none ? cols() : rows(),
-              together = std::min(rows_by_products(op), height);
-  Buffer<T> unit(grid.backend(), height * together), columns(grid.backend(), width * together),
-      elements(grid.backend(), width * together);
-  for (Index first = 0; first < height; first += together) {
-    const Range range{first, std::min(together, height - first)};
-    const MatrixView<T> E = unit.matrix(height, range.size), W = columns.matrix(width, range.size),
-                        slab = elements.matrix(range.size, width);
+  require_here<UsageError>(op == Op::none, "a block of ", rows(), " x ", cols(),
+                           " that has no columns cannot visit the rows of its adjoint");
+  const Index together = std::min(rows_by_products(), rows());
+  Buffer<T> unit(grid.backend(), rows() * together), columns(grid.backend(), cols() * together),
+      elements(grid.backend(), cols() * together);
+  for (Index first = 0; first < rows(); first += together) {
+    const Range range{first, std::min(together, rows() - first)};
+    const MatrixView<T> E = unit.matrix(rows(), range.size), W = columns.matrix(cols(), range.size),
+                        slab = elements.matrix(range.size, cols());
     std::fill_n(E.data, E.size(), T(0));
     for (Index i = 0; i < range.size; ++i) E(first + i, i) = T(1);
-    multiply(grid, adjoint, T(1), E, T(0), W);
+    multiply(grid, Op::adjoint, T(1), E, T(0), W);
     conjugate_transpose<T>(W, slab);
     use(range, slab);
   }
@@ -115,13 +131,19 @@ template <Scalar T>
 class MatrixInBlocks {
  public:
   /// Null on idle ranks, unless they have one.
-  virtual LocalBlock<T>* local_block() const = 0;
-  virtual const Layout& layout_of_matrix() const = 0;
-  /// Whether visit_rows() of Aᴴ reads a block once, too; the same on all ranks.
-  virtual bool has_columns() const = 0;
+  LocalBlock<T>* local_block() const { return block_.get(); }
+  const Layout& layout_of_matrix() const { return layout_; }
+  const BlockFacts& block_facts() const { return facts_; }
 
  protected:
+  MatrixInBlocks(Layout layout, std::shared_ptr<LocalBlock<T>> block, const BlockFacts& facts)
+      : layout_(std::move(layout)), block_(std::move(block)), facts_(facts) {}
   ~MatrixInBlocks() = default;
+
+ private:
+  Layout layout_;
+  std::shared_ptr<LocalBlock<T>> block_;
+  BlockFacts facts_;
 };
 
 /// The matrix of an operator, or of one that watches it; null if it has none that never moves.
@@ -142,8 +164,8 @@ void visit_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, bool
   try {
     attempt(grid.comm(), [&] {
       if (is_wanted) {
-        scratch.reserve(block.scratch_bytes(block.rows_by_products(op)));
-        block.reserve_visit(op);
+        scratch.reserve(block.scratch_bytes(block.rows_by_products()));
+        block.reserve_visit();
       }
       allocate();
     });
@@ -158,19 +180,5 @@ void visit_rows(const MatrixInBlocks<T>& A, Op op, const ProcessGrid& grid, bool
     block.visit_rows(grid, op, use);
   });
 }
-
-/// Facts about the blocks of a matrix that every rank knows. Idle ranks have no block to ask.
-struct BlockFacts {
-  bool reads_once = false;      ///< multiply_once() reads a block from memory, or from a disk, once
-  bool joins_products = false;  ///< normal products are made by multiply_once(); else they are three products
-  bool may_fail_alone = false;  ///< products may throw on one rank, as when its disk fails
-  bool has_columns = false;     ///< visit_rows() reads a block once for Aᴴ, too
-  Index sum_rows = 0;           ///< the rows of Q that multiply_once() completes together; 0: all
-
-  /// Of blocks that are read once. widest: the columns of the widest block of all.
-  static BlockFacts of_one_pass(Index widest, Index element_bytes) {
-    return {.reads_once = true, .joins_products = true, .sum_rows = one_pass_chunk(widest, element_bytes)};
-  }
-};
 
 }  // namespace gridlops

@@ -84,7 +84,7 @@ class MatrixBlock final : public LocalBlock<T> {
 
   Index rows() const override { return matrix().local().rows; }
   Index cols() const override { return matrix().local().cols; }
-  void reserve_visit(Op) override {}
+  void reserve_visit() override {}
   void visit_rows(const ProcessGrid&, Op op, const typename LocalBlock<T>::UseRows& use) override {
     visit_rows(Planes::both, op, use);
   }

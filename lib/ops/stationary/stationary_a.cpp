@@ -21,7 +21,7 @@ class StationaryA final : public StationaryOperator<T, MatrixOperator<T>> {
   OperatorPtr<T> high_plane() const override {
     const std::shared_ptr<MatrixBlock<T>>& A = this->matrix_block();
     return std::make_shared<StationaryOperator<T, HighPlaneOperator<T>>>(
-        A->matrix(), std::make_shared<HighPlane<T>>(A), this->facts(), this->products(), A);
+        A->matrix(), std::make_shared<HighPlane<T>>(A), this->block_facts(), this->products(), A);
   }
 };
 

@@ -21,18 +21,12 @@ class StationaryOperator : public Interface, public MatrixInBlocks<T> {
                      const BlockFacts& facts, std::shared_ptr<StationaryProducts<T>> products,
                      Arguments&&... arguments)
       : Interface(range_nested(A), domain_nested(A), std::forward<Arguments>(arguments)...),
-        layout_(A.layout()),
-        block_(std::move(block)),
-        facts_(facts),
+        MatrixInBlocks<T>(A.layout(), std::move(block), facts),
         products_(std::move(products)) {}
 
-  bool has_one_pass() const final { return facts_.reads_once; }
-  LocalBlock<T>* local_block() const final { return block_.get(); }
-  const Layout& layout_of_matrix() const final { return layout_; }
-  bool has_columns() const final { return facts_.has_columns; }
+  bool has_one_pass() const final { return this->block_facts().reads_once; }
 
  protected:
-  const BlockFacts& facts() const { return facts_; }
   const std::shared_ptr<StationaryProducts<T>>& products() const { return products_; }
 
  private:
@@ -43,20 +37,20 @@ class StationaryOperator : public Interface, public MatrixInBlocks<T> {
     reserve(op == Op::none ? ProductKind::forward : ProductKind::adjoint, columns);
   }
   void do_reserve_normal_product(const Partition& columns) const final {
-    if (!facts_.joins_products) return Interface::do_reserve_normal_product(columns);
+    if (!this->block_facts().joins_products) return Interface::do_reserve_normal_product(columns);
     reserve(ProductKind::normal, columns);
   }
   void reserve(ProductKind kind, const Partition& columns) const {
     const Index cols = this->domain().local_columns(columns);
-    block_->reserve(kind, cols);
+    this->local_block()->reserve(kind, cols);
     products_->reserve(kind, block_of_models(*this), block_of_data(*this), cols);
   }
   Index do_scratch_bytes(ProductKind, const Partition& columns) const final {
-    return block_->scratch_bytes(this->domain().local_columns(columns));
+    return this->local_block()->scratch_bytes(this->domain().local_columns(columns));
   }
   void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const final {
-    block_->add_kept_bytes(kept);
-    kept.add(products_.get(), block_->workspace_bytes(columns.total()) +
+    this->local_block()->add_kept_bytes(kept);
+    kept.add(products_.get(), this->local_block()->workspace_bytes(columns.total()) +
                                   workspace_bytes(Algorithm::stationary_a, *this, columns.total()));
   }
 
@@ -69,25 +63,23 @@ class StationaryOperator : public Interface, public MatrixInBlocks<T> {
   void multiply(Op op, T alpha, const ConstDistMatrix<T>& in, T beta, DistMatrix<T>& out) const {
     FailureScope failures;
     note_lone_failures(failures);
-    products_->multiply(*block_, *this->domain().grid, op, alpha, block_of_models(*this),
+    products_->multiply(*this->local_block(), *this->domain().grid, op, alpha, block_of_models(*this),
                         block_of_data(*this), in.local(), beta, out.local());
   }
   void do_normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R, DistMatrix<T>& Q,
                          DistMatrix<T>& U, DistMatrix<T>& V) const final {
-    if (!facts_.joins_products) return Interface::do_normal_product(P, R, Q, U, V);
+    if (!this->block_facts().joins_products) return Interface::do_normal_product(P, R, Q, U, V);
     FailureScope failures;
     note_lone_failures(failures);
-    products_->multiply_once(*block_, *this->domain().grid, facts_, block_of_models(*this),
-                             block_of_data(*this), P.local(), R.local(), Q.local(), U.local(), V.local());
+    products_->multiply_once(*this->local_block(), *this->domain().grid, this->block_facts(),
+                             block_of_models(*this), block_of_data(*this), P.local(), R.local(), Q.local(),
+                             U.local(), V.local());
   }
 
   void note_lone_failures(FailureScope& failures) const {
-    if (facts_.may_fail_alone) failures.note_lone_failures();
+    if (this->block_facts().may_fail_alone) failures.note_lone_failures();
   }
 
-  Layout layout_;
-  std::shared_ptr<LocalBlock<T>> block_;
-  BlockFacts facts_;
   std::shared_ptr<StationaryProducts<T>> products_;
 };
 

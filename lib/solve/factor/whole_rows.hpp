@@ -112,7 +112,7 @@ class RowExchange {
 template <Scalar T>
 const MatrixInBlocks<T>* matrix_with_rows(const LinearOperator<T>& A, Op op) {
   const MatrixInBlocks<T>* const matrix = matrix_in_blocks(A);
-  return matrix != nullptr && (op == Op::none || matrix->has_columns()) ? matrix : nullptr;
+  return matrix != nullptr && (op == Op::none || matrix->block_facts().has_columns) ? matrix : nullptr;
 }
 
 /// Calls use() for each row of op(A) once, on one rank of the grid: whole rows, some at a time, with their
