@@ -227,8 +227,7 @@ Names<Algorithm> algorithms() {
 
 Names<std::optional<Storage>> storages() {
   Names<std::optional<Storage>> names{{"auto", std::nullopt}};
-  for (const auto& [name, storage] : names_of({Storage::columns, Storage::packed, Storage::planes}))
-    names.emplace_back(name, storage);
+  for (const StorageRow& row : storage_table) names.emplace_back(row.name, row.storage);
   return names;
 }
 

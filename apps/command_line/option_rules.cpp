@@ -49,6 +49,8 @@ std::vector<Rule> DependentOptions::rules(const std::string& value) const {
 std::vector<Rule> rules_of(const IterationRequest& asked) {
   const bool is_other = !may_be(asked.algorithm, Algorithm::stationary_a);
   const bool one_pass = asked.one_pass.value_or(false);
+  // Of a storage that was asked for, or else of one that has one pass.
+  const StorageRow& storage = row_of(asked.storage.value_or(Storage::packed));
   const auto stationary = [&](const Asked& what) {
     return Rule{what.is_so && is_other,
                 fmt::format("{} works with --algorithm stationary-a only, not with {}", what.option,
@@ -59,7 +61,7 @@ std::vector<Rule> rules_of(const IterationRequest& asked) {
           stationary({fmt::format("--solver {}", name_of(asked.solver)),
                       row_of(asked.solver).has(Feature::shared_space)}),
           exclude({"--one-pass on", one_pass},
-                  {"--storage columns", asked.on_host && asked.storage == Storage::columns},
+                  {fmt::format("--storage {}", storage.name), asked.on_host && !storage.reads_once},
                   "one pass reads A packed; leave --storage out")};
 }
 

@@ -90,7 +90,7 @@ class RankPlan {
     Index bytes = product_workspace_bytes(plan_.iteration.algorithm, shape_of(columns), grid_.shape(), row_,
                                           col_, plan_.iteration.one_pass, plan_.iteration.panel);
     // One product with Aᴴ has R and A P side by side.
-    if (plan_.iteration.one_pass && plan_.iteration.storage == Storage::columns)
+    if (plan_.iteration.one_pass && !row_of(plan_.iteration.storage).reads_once)
       bytes += plan_.matrix.row_range(grid_, row_, col_).size * 2 * columns * size_of(plan_.shape.type);
     if (redistributes())
       bytes += block(plan_.product_range.layout(columns)) +

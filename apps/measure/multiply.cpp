@@ -100,7 +100,7 @@ RunFacts facts_of(const MultiplyArguments& arguments, const Operands& files, con
           .shape = shape,
           .device = common.device,
           .transport = transport_of(grid),
-          .product = RunFacts::Product{name_of(algorithm), name_of(Storage::columns)},
+          .product = RunFacts::Product{name_of(algorithm), name_of(MatrixMultOptions().storage)},
           .choices = choices,
           .prediction = prediction,
           .problem = arguments.adjoint ? "Y = A^H X" : "Y = A X",

@@ -56,9 +56,9 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   const bool may_be_stationary_a =
       asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;
   const bool on_disk = asked.place == MatrixPlace::disk;
-  const bool one_pass_pays =
-      on_disk || (may_be_stationary_a && asked.on_host && asked.storage != Storage::columns &&
-                  one_pass_is_faster(batch_by(Algorithm::stationary_a), grid));
+  const bool one_pass_pays = on_disk || (may_be_stationary_a && asked.on_host &&
+                                         (!asked.storage || row_of(*asked.storage).reads_once) &&
+                                         one_pass_is_faster(batch_by(Algorithm::stationary_a), grid));
   const bool one_pass = row_of(asked.solver).has(Feature::one_pass) && asked.one_pass.value_or(one_pass_pays);
   const bool never_moves = one_pass || on_disk || row_of(asked.solver).has(Feature::shared_space);
   Algorithm algorithm = never_moves ? Algorithm::stationary_a : asked.algorithm;
@@ -74,8 +74,9 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
   const Storage usual = on_disk         ? Storage::packed
                         : asked.on_host ? faster_storage(algorithm, batch, grid)
                                         : Storage::columns;
-  const bool reads_packed = one_pass && asked.on_host && asked.storage != Storage::planes && !on_disk;
-  const Storage storage = reads_packed ? Storage::packed : asked.storage.value_or(usual);
+  const bool needs_packed =
+      one_pass && asked.on_host && !on_disk && !(asked.storage && row_of(*asked.storage).reads_once);
+  const Storage storage = needs_packed ? Storage::packed : asked.storage.value_or(usual);
   return {asked.solver, one_pass, algorithm, batch, asked.panel, storage, asked.place};
 }
 

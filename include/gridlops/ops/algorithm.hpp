@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string>
 
 #include "gridlops/base/export.hpp"
@@ -28,8 +30,23 @@ GRIDLOPS_EXPORT Algorithm parse_algorithm(const std::string& name);
 ///            Those of high_plane() read half of it.
 enum class Storage { columns, packed, planes };
 
-/// Converts to and from "columns", "packed", "planes". Throws UsageError for other names.
-GRIDLOPS_EXPORT const char* name_of(Storage storage);
+/// A storage as products, plans and programs know it.
+struct StorageRow {
+  Storage storage;
+  const char* name;
+  bool is_as_given;  ///< algorithms that move A, and GPUs, take it, too
+  bool reads_once;   ///< on hosts stationary_a computes a normal product in one pass over A
+};
+/// The only table of storages, in the order of the enum.
+inline constexpr std::array<StorageRow, 3> storage_table{{{Storage::columns, "columns", true, false},
+                                                          {Storage::packed, "packed", false, true},
+                                                          {Storage::planes, "planes", false, true}}};
+constexpr const StorageRow& row_of(Storage storage) {
+  return storage_table[static_cast<std::size_t>(storage)];
+}
+
+/// Converts to and from the names in the table. Throws UsageError for other names.
+constexpr const char* name_of(Storage storage) { return row_of(storage).name; }
 GRIDLOPS_EXPORT Storage parse_storage(const std::string& name);
 
 }  // namespace gridlops

@@ -30,24 +30,14 @@ Algorithm parse_algorithm(const std::string& name) {
                            "'; there are auto, block, summa, stationary-a, stationary-b"));
 }
 
-const char* name_of(Storage storage) {
-  switch (storage) {
-    case Storage::columns:
-      return "columns";
-    case Storage::packed:
-      return "packed";
-    case Storage::planes:
-      break;
-  }
-  return "planes";
-}
-
 Storage parse_storage(const std::string& name) {
-  for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes})
-    if (name == name_of(storage)) return storage;
-  throw UsageError(
-      message("A is not stored as '", name,
-              "'; there are columns, packed and planes, and stream_matrix() for a matrix on disks"));
+  std::string names;
+  for (const StorageRow& row : storage_table) {
+    if (name == row.name) return row.storage;
+    names += message(names.empty() ? "" : ", ", row.name);
+  }
+  throw UsageError(message("A is not stored as '", name, "'; there are ", names,
+                           ", and stream_matrix() for a matrix on disks"));
 }
 
 }  // namespace gridlops

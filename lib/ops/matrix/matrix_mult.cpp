@@ -42,7 +42,7 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(options.lookahead >= 1, "a lookahead of ", options.lookahead,
                       " steps is impossible; it is at least 1");
   require_layout(message("the algorithm ", name_of(algorithm)), algorithm, *A.grid(), A.layout());
-  require<UsageError>(options.storage == Storage::columns || never_moves_A(algorithm), "the algorithm ",
+  require<UsageError>(row_of(options.storage).is_as_given || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be ", name_of(options.storage),
                       "; block and stationary-a never move it");
   require_storage_possible<T>(options, *A.grid()->backend());

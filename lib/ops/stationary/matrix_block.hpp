@@ -46,7 +46,7 @@ class BlockProduct {
 
 /// Whether blocks in this memory are packed, whole or in planes, from their first product on.
 inline bool stays_packed(const MatrixMultOptions& options, const Backend& backend) {
-  return options.storage != Storage::columns && backend.memory_space() == MemorySpace::host;
+  return !row_of(options.storage).is_as_given && backend.memory_space() == MemorySpace::host;
 }
 
 /// Throws UsageError, on all ranks, if planes are asked for in vain.
