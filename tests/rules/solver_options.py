@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of options in docs/solvers.md is that of the library and of the program: the same options, solvers and states."""
+"""The table of options in docs/solvers.md is that of the library and of the program: the same options, solvers and states. The schema of
+reports has these options, and the storages of the library's table."""
+import json
 import re
 
 import rule
 
 PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "apps/solve/task/solve_arguments.hpp"
+SCHEMA, STORAGES = "docs/report.schema.json", "include/gridlops/ops/algorithm.hpp"
+NOT_IN_REPORTS, NOT_STORAGES = {"initial", "variances"}, {"disk"}  # the names of their files are in reports; a place
 NEED_OPERANDS = {"preconditioner", "proximal_operator"}
 
 
@@ -45,6 +49,17 @@ def in_page(text):
     return solvers, options
 
 
+def check_schema(root, rows):
+    fields = json.loads(rule.read(root, SCHEMA))["properties"]
+    known = fields["options"]["properties"].keys() | fields.keys()
+    failures = [f"{SCHEMA}: there is no {name.replace('-', '_')}"
+                for name in rows if name not in NOT_IN_REPORTS and name.replace("-", "_") not in known]
+    storages = set(re.findall(r'\{Storage::\w+,\s*"(\w+)"', rule.read(root, STORAGES)))
+    for name in sorted(storages ^ (set(fields["storage"]["enum"]) - NOT_STORAGES)):
+        failures.append(f"{SCHEMA}: the storage {name} is not there, or is none")
+    return failures
+
+
 def check(root):
     (solvers, rows), (columns, lines) = in_source(root), in_page(rule.read(root, PAGE))
     failures = [] if rows else [f"{OPTIONS}: there is no table"]
@@ -57,11 +72,15 @@ def check(root):
             failures.append(f"{PAGE}: --{name} is taken by {', '.join(sorted(takers))}")
         if name in lines and lines[name][1] != state:
             failures.append(f"{PAGE}: --{name} is {state} at a restart")
-    return failures
+    return failures + check_schema(root, rows)
 
 
 def page(rows):
     return {PAGE: "| option | `cgls` | `block-cgls` | at a restart |\n|---|---|---|---|\n" + rows}
+
+
+def schema(options, storages):
+    return {SCHEMA: json.dumps({"properties": {"storage": {"enum": storages}, "options": {"properties": dict.fromkeys(options, {})}}})}
 
 
 GOOD = {
@@ -71,7 +90,9 @@ GOOD = {
              'SolverRow{Solver::pcg, "pcg", A::b, C::d, Feature::preconditioner, "x", 9, 5},\n',
     OPTIONS: '  option({"damp", "damp", damping, fixed, problem},\n  option({nullptr, "decay", penalty, fixed},\n',
     PROGRAM: '  option({"one-pass", nullptr, Feature::one_pass, honoured}, [](auto& a) -> auto& { return a.one_pass; });\n',
+    STORAGES: 'storage_table{{{Storage::columns, "columns", true},\n  {Storage::packed, "packed", false}}};\n',
     **page("| `--damp` | yes | yes | fixed |\n| `--one-pass` | yes | | honoured |\n"),
+    **schema(["damp", "one_pass"], ["columns", "packed", "disk"]),
 }
 PLANTS = [
     ("an option that the page lacks", page("| `--damp` | yes | yes | fixed |\n"), "--one-pass is not in the table"),
@@ -81,6 +102,8 @@ PLANTS = [
     ("another state", page("| `--damp` | yes | yes | honoured |\n| `--one-pass` | yes | | honoured |\n"), "--damp is fixed at a restart"),
     ("a row of two options", page("| `--damp`, `--one-pass` | yes | yes | fixed |\n"), "--one-pass is taken by cgls"),
     ("a page without the table", {PAGE: "nothing\n"}, "the columns are []"),
+    ("an option that reports may not have", schema(["damp"], ["columns", "packed", "disk"]), "there is no one_pass"),
+    ("a storage that reports may not have", schema(["damp", "one_pass"], ["columns", "disk"]), "the storage packed"),
     ("a source without the table", {OPTIONS: "\n", PROGRAM: "\n"}, "there is no table"),
 ]
 
