@@ -48,6 +48,15 @@ Whole<T> mixed(Index rows, Index cols, bool of_integers) {
           })};
 }
 
+/// Those of matrices of T in memory.
+template <Scalar T>
+std::vector<Storage> storages_of() {
+  std::vector<Storage> all;
+  for (const StorageRow& row : storage_table)
+    if (row.storage != Storage::planes || std::is_same_v<Real<T>, double>) all.push_back(row.storage);
+  return all;
+}
+
 /// rounds: also in those that are for numbers of usual size, since they round them.
 template <Scalar T>
 std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, bool rounds = true) {
@@ -55,9 +64,7 @@ std::vector<Stored<T>> in_every_storage(const GridPtr& grid, const Whole<T>& A, 
     return filled(grid, matrix_layout(algorithm, *grid, A.rows, A.cols), A);
   };
   std::vector<Stored<T>> all;
-  std::vector<Storage> storages{Storage::columns, Storage::packed};
-  if (std::is_same_v<Real<T>, double>) storages.push_back(Storage::planes);
-  for (const Storage storage : storages) {
+  for (const Storage storage : storages_of<T>()) {
     for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a}) {
       const OperatorPtr<T> op = matrix_mult(algorithm, on(algorithm), {.storage = storage});
       all.push_back({std::string(name_of(algorithm)) + ", " + name_of(storage), op});
@@ -228,14 +235,17 @@ TEMPLATE_TEST_CASE("A block takes the memory that was planned for it, and says s
         CHECK(kept.total() == planned);
         CHECK(backend->bytes_in_use() - before == planned);
       };
-      for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes}) {
-        if (storage == Storage::planes && !std::is_same_v<Real<T>, double>) continue;
+      for (const Storage storage : storages_of<T>()) {
         for (const Algorithm algorithm : {Algorithm::block, Algorithm::stationary_a}) {
           const Layout layout = matrix_layout(algorithm, *grid, rows, cols);
           check(name_of(storage),
                 block_bytes<T>(storage, layout.row_range(*grid, row, col).size,
                                layout.col_range(*grid, row, col).size),
-                [&] { return matrix_mult(algorithm, on(grid, algorithm), {.storage = storage}); });
+                [&] {
+                  const OperatorPtr<T> op = matrix_mult(algorithm, on(grid, algorithm), {.storage = storage});
+                  CHECK(block_hash(*op).has_value() == grid->is_member());
+                  return op;
+                });
         }
       }
       const DistMatrix<T> dense = on(grid, Algorithm::stationary_a);

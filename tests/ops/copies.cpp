@@ -56,8 +56,9 @@ TEST_CASE("A matrix that one rank changes in place is found before a product, by
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;
     for (const Algorithm algorithm : all_algorithms) {
-      for (const Storage storage : {Storage::columns, Storage::packed, Storage::planes}) {
-        if (storage != Storage::columns && !may_be_packed(algorithm)) continue;
+      for (const StorageRow& row : storage_table) {
+        const Storage storage = row.storage;
+        if (!row.is_as_given && !may_be_packed(algorithm)) continue;
         const bool in_planes = storage == Storage::planes;
         if (in_planes && grid->backend()->memory_space() != MemorySpace::host) continue;
         const Layout layout = matrix_layout(algorithm, *grid, 12, 10);
