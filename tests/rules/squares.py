@@ -67,9 +67,9 @@ def check(root):
 
 if __name__ == "__main__":
     good = {home + "kernel.cpp" if home.endswith("/") else home: "sum += x * x;\n" for home in ALLOWED}
-    good |= {HOME: "sum += x * x;\n", "lib/io/file.cpp": "n / block * block + (n + 1) * block * sizes.block;  // x * x\n"}
+    good |= {HOME: "sum += x * x;\n", "lib/io/files/file.cpp": "n / block * block + (n + 1) * block * sizes.block;  // x * x\n"}
     planted = ["sum += x * x;", "sum += (norm / largest) * (norm / largest);", "sum += a.b[k - 1] * a.b[k - 1];",
                "sum += std::norm(x);", "sum += std::pow(norm / largest, 2);", "kernels.column_norms_squared(y, norms.data());",
                "terms.push_back({SumKind::norms_squared, X, {}, 2, sums});", "run.sum(norm2(x));"]
-    rule.run(check, good, [(line, {"lib/io/file.cpp": line + "\n"}, "lib/io/file.cpp:1") for line in planted] +
+    rule.run(check, good, [(line, {"lib/io/files/file.cpp": line + "\n"}, "lib/io/files/file.cpp:1") for line in planted] +
              [("a file that squares no more", {"lib/dist/dist_matrix.cpp": "\n"}, "lib/dist/dist_matrix.cpp: nothing")])
