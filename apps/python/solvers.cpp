@@ -196,6 +196,10 @@ void bind_observers(py::module_& native) {
                              [](const Iteration& it) { return copy_of(it.now().residual_norms); })
       .def_property_readonly("tested_norms",
                              [](const Iteration& it) { return copy_of(it.now().tested_norms); })
+      .def_property_readonly("residual_tests",
+                             [](const Iteration& it) { return copy_of(it.now().residual_tests); })
+      .def_property_readonly("gradient_tests",
+                             [](const Iteration& it) { return copy_of(it.now().gradient_tests); })
       .def_property_readonly("x_norms", [](const Iteration& it) { return copy_of(it.now().x_norms); })
       .def("copy_to", copy_iterate);
 }

@@ -60,7 +60,7 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                           SolveOptions& options, const SolvedBefore<T>& before) {
-  SolveLog<T> log(method.name(), options, X);
+  SolveLog<T> log(method.name(), method.traits().test, options, X);
   if (!B.grid()->is_member()) {
     SolveReport of_idle_rank;
     of_idle_rank.solver = method.name();

@@ -12,7 +12,8 @@
 namespace gridlops {
 
 template <Scalar T>
-SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const ConstDistMatrix<T>& X)
+SolveLog<T>::SolveLog(const char* solver, ToleranceTest test, const SolveOptions& options,
+                      const ConstDistMatrix<T>& X)
     : options_(options),
       X_(X),
       residual_norms_(at(X.cols()), 0.0),
@@ -22,6 +23,7 @@ SolveLog<T>::SolveLog(const char* solver, const SolveOptions& options, const Con
       objectives_(residual_norms_),
       operator_norms_(residual_norms_),
       places_(at(X.local().cols)) {
+  if (test == ToleranceTest::backward_error) residual_tests_ = gradient_tests_ = residual_norms_;
   report_.solver = solver;
   report_.sigma_min = options.sigma_min;
   report_.columns.resize(residual_norms_.size());
@@ -71,6 +73,11 @@ void SolveLog<T>::record(Index iteration, const ActiveColumns& columns, const Ve
     tested_norms_[at(number)] = column.relative_norm();
     x_norms_[at(number)] = column.x_norm;
     objectives_[at(number)] = column.objective;
+    if (!residual_tests_.empty()) {
+      const BackwardErrors errors = verdicts.backward_errors(columns.column(k));
+      residual_tests_[at(number)] = errors.of_residual;
+      gradient_tests_[at(number)] = errors.of_gradient;
+    }
     if (!options_.record_history) continue;
     record.columns.push_back(number);
     record.residual_norms.push_back(column.residual_norm);
@@ -90,8 +97,17 @@ void SolveLog<T>::tell_observers(const ConstDistMatrix<T>& X, Index iteration, b
   for (std::size_t position = 0; position < order.size(); ++position)
     places_[at(first_here_ + order[position])] = first_here_ + static_cast<Index>(position);
   const Iterate iterate(X, places_);
-  const IterationInfo info{iteration,     at_start, active,      residual_norms_, first_residual_norms_,
-                           tested_norms_, x_norms_, objectives_, iterate};
+  const IterationInfo info{.iteration = iteration,
+                           .at_start = at_start,
+                           .active_columns = active,
+                           .residual_norms = residual_norms_,
+                           .first_residual_norms = first_residual_norms_,
+                           .tested_norms = tested_norms_,
+                           .residual_tests = residual_tests_,
+                           .gradient_tests = gradient_tests_,
+                           .x_norms = x_norms_,
+                           .objectives = objectives_,
+                           .iterate = iterate};
   tell_all([&](SolveObserver& observer) {
     if (observer.step(info)) stop_is_wanted_ = true;
   });
@@ -148,7 +164,8 @@ void SolveLog<T>::visit(StateArchive& archive) {
   archive.visit_count(batch_, batch_count(X_.layout().cols.partition, options_.batch) - 1);
   archive.visit(report_.iterations, report_.guard_products);
   for (std::vector<double>* norms :
-       {&residual_norms_, &first_residual_norms_, &tested_norms_, &x_norms_, &objectives_, &operator_norms_})
+       {&residual_norms_, &first_residual_norms_, &tested_norms_, &residual_tests_, &gradient_tests_,
+        &x_norms_, &objectives_, &operator_norms_})
     archive.visit_all(*norms);
   for (ColumnReport& column : report_.columns)
     archive.visit(column.reason, column.iterations, column.residual_norm, column.normal_residual_norm,

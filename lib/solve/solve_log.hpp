@@ -15,7 +15,7 @@ namespace gridlops {
 template <Scalar T>
 class SolveLog {
  public:
-  SolveLog(const char* solver, const SolveOptions& options, const ConstDistMatrix<T>& X);
+  SolveLog(const char* solver, ToleranceTest test, const SolveOptions& options, const ConstDistMatrix<T>& X);
 
   SolveReport& report() { return report_; }
   /// Continues from the report of an earlier solve.
@@ -64,6 +64,7 @@ class SolveLog {
   SolveReport report_;
   std::vector<double> residual_norms_, first_residual_norms_, tested_norms_, x_norms_,
       objectives_;  // last known, per column of B; the second: at the start
+  std::vector<double> residual_tests_, gradient_tests_;  // as well; empty unless the method has both
   std::vector<double> operator_norms_;
   bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false,
        has_other_sigma_min_ = false;

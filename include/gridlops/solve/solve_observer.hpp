@@ -68,7 +68,11 @@ struct IterationInfo {
   std::span<const double> residual_norms;  ///< ‖b − Ax‖, for cg() ‖b − Ax − D²x‖, as the recurrence has it
   std::span<const double> first_residual_norms;  ///< at the start of the batch, even after a restart
   std::span<const double> tested_norms;  ///< the norm compared with the tolerance, relative to its reference
-  std::span<const double> x_norms;       ///< ‖x‖
+  /// For lsqr() and lsmr(), whose columns have two tests instead: ‖r‖/(‖b‖ + ‖A‖‖x‖) and ‖Aᴴr‖/(‖A‖‖r‖), with
+  /// r and A of the damped system. Where atol is btol, a column has converged when either is at most that.
+  /// Empty for other solvers.
+  std::span<const double> residual_tests, gradient_tests;
+  std::span<const double> x_norms;     ///< ‖x‖
   std::span<const double> objectives;  ///< ½‖b − Ax‖² + λP(x), for solvers with a penalty P; else 0
   const Iterate& iterate;              ///< X; for preconditioned_inversion(), Z
 };

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* checkpoint_schema = "gridlops.checkpoint/8";
+constexpr const char* checkpoint_schema = "gridlops.checkpoint/9";
 
 std::string hash_text(std::uint64_t hash) {
   constexpr const char* digits = "0123456789abcdef";

@@ -36,6 +36,11 @@ double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTe
 
 namespace {
 
+/// Of the test of the backward error.
+double tested_x_norm(const ColumnNorms& norms, const VerdictLimits& limits) {
+  return limits.x_is_correction ? 0 : norms.x_norm;
+}
+
 bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
   if (limits.error > 0) {
     if (error_bound(norms, limits.known, limits.test, limits.epsilon) <= limits.error * norms.x_norm)
@@ -44,9 +49,9 @@ bool meets_tolerance(const ColumnNorms& norms, const VerdictLimits& limits) {
   }
   if (limits.test != ToleranceTest::backward_error)
     return norms.tested_norm <= std::max(limits.tolerance * norms.reference, limits.absolute_tolerance);
-  const double r = norms.damped_residual_norm(), A = norms.tested_operator_norm(),
-               x_norm = limits.x_is_correction ? 0 : norms.x_norm;
-  return norms.tested_norm == 0 || r <= limits.btol * norms.data_norm + limits.atol * A * x_norm ||
+  const double r = norms.damped_residual_norm(), A = norms.tested_operator_norm();
+  return norms.tested_norm == 0 ||
+         r <= limits.btol * norms.data_norm + limits.atol * A * tested_x_norm(norms, limits) ||
          norms.tested_norm <= limits.atol * A * r;
 }
 
@@ -93,6 +98,13 @@ bool at_rounding_level(const ColumnNorms& norms, const VerdictLimits& limits, co
 }
 
 }  // namespace
+
+BackwardErrors backward_errors(const ColumnNorms& norms, const VerdictLimits& limits) {
+  const double r = norms.damped_residual_norm(), A = norms.tested_operator_norm();
+  const auto relative = [](double norm, double reference) { return norm == 0 ? 0 : norm / reference; };
+  return {relative(r, norms.data_norm + A * tested_x_norm(norms, limits)),
+          relative(norms.tested_norm, A * r)};
+}
 
 std::optional<StopReason> judge(const ColumnNorms& norms, const VerdictLimits& limits,
                                 const Rounding& rounding) {

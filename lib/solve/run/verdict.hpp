@@ -76,6 +76,14 @@ struct Rounding {
   double of_gradient = 0;  ///< relative to ‖A‖(‖b‖ + ‖A‖‖x‖); 0 while the gradient comes from a recurrence
 };
 
+/// The norms that ToleranceTest::backward_error compares with atol and btol, without these: the errors
+/// relative to A and b of the damped system, for which x is a solution.
+struct BackwardErrors {
+  double of_residual = 0;  ///< ‖r‖/(‖b‖ + ‖A‖‖x‖)
+  double of_gradient = 0;  ///< ‖Aᴴr‖/(‖A‖‖r‖)
+};
+BackwardErrors backward_errors(const ColumnNorms& norms, const VerdictLimits& limits);
+
 /// Judges whether x solves the problem. Returns `converged` if the norms meet the tolerance, `stagnated` if
 /// they are as small as rounding allows for a solution, `non_finite` if one is not a number, and nothing
 /// otherwise.

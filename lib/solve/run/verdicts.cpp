@@ -45,6 +45,11 @@ std::optional<StopReason> Verdicts::verdict(const ColumnState& column, const Rou
   return judge(column, limits_of(column), rounding);
 }
 
+BackwardErrors Verdicts::backward_errors(Index number) const {
+  const ColumnState& column = (*this)[number];
+  return gridlops::backward_errors(column, limits_of(column));
+}
+
 void Verdicts::set_scale(Index number, const ColumnScale& scale) {
   ColumnState& column = (*this)[number];
   column.scale = scale;

@@ -50,6 +50,9 @@ class Verdicts {
   /// A column with its norms in the original units of A and B.
   ColumnState reported(Index number) const { return (*this)[number].in_given_units(rules_.test); }
 
+  /// The norms of the two tests of ToleranceTest::backward_error, which have no units.
+  BackwardErrors backward_errors(Index number) const;
+
   /// From now on, multiplies A, D and this column of B by these powers of two.
   void set_scale(Index number, const ColumnScale& scale);
 

@@ -3,6 +3,8 @@
 #include "gridlops/solve/solve_observer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <sstream>
 
 #include "gridlops/ops/operator_algebra.hpp"
@@ -271,6 +273,108 @@ TEST_CASE("Observers see X in its own order though columns change places, and ma
             CAPTURE(k, j);
             CHECK(onlooker->norms[k][j] == Approx(onlooker->reported[k][j]).epsilon(1e-6));
           }
+      }
+    }
+  }
+}
+
+namespace {
+
+/// Computes the norms of both tests of LSQR from X, and the ‖A‖ that makes them those that it is told.
+class TestsFromDefinitions final : public SolveObserver {
+ public:
+  TestsFromDefinitions(OperatorPtr<double> A, const DistMatrix<double>& B, double damp, double tolerance)
+      : A_(std::move(A)),
+        B_(B),
+        X_(B.grid(), A_->domain().layout(B.cols())),
+        G_(B.grid(), X_.layout()),
+        R_(B.grid(), B.layout()),
+        damp_(damp),
+        tolerance_(tolerance) {}
+
+  bool step(const IterationInfo& info) override {
+    info.iterate.copy_to(X_);
+    copy(B_, R_);
+    A_->apply(-1, X_, 1, R_);
+    copy(X_, G_);
+    A_->apply_adjoint(1, R_, -damp_ * damp_, G_);
+    const auto b = column_norms(B_), x = column_norms(X_), r = column_norms(R_), g = column_norms(G_);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const double residual_test = info.residual_tests[j], gradient_test = info.gradient_tests[j],
+                   damped = std::hypot(r[j], damp_ * x[j]);
+      const bool is_solved = std::min(residual_test, gradient_test) <= tolerance_;
+      if (!has_ended_[j]) {
+        const double norm_A = (damped / residual_test - b[j]) / x[j];
+        // Both divide what cancels; where it is small, rounding of X shows in it.
+        if (!info.at_start && b[j] != 0 && !is_solved) {
+          CHECK(g[j] / (norm_A * damped) == Approx(gradient_test).epsilon(1e-3));
+          norms_A.push_back(norm_A);
+        }
+      } else {
+        CHECK(residual_test == last_[j]);
+      }
+      has_ended_[j] = has_ended_[j] || is_solved;
+      last_[j] = residual_test;
+    }
+    unsolved.push_back(static_cast<Index>(std::count(has_ended_.begin(), has_ended_.end(), false)));
+    CHECK(unsolved.back() == info.active_columns);
+    by_residual = {info.residual_tests.begin(), info.residual_tests.end()};
+    by_gradient = {info.gradient_tests.begin(), info.gradient_tests.end()};
+    return false;
+  }
+
+  std::vector<Index> unsolved;
+  std::vector<double> norms_A, by_residual, by_gradient;
+
+ private:
+  OperatorPtr<double> A_;
+  const DistMatrix<double>& B_;
+  DistMatrix<double> X_, G_, R_;
+  double damp_, tolerance_;
+  std::array<bool, 3> has_ended_{};
+  std::array<double, 3> last_{};
+};
+
+}  // namespace
+
+TEST_CASE("Observers of LSQR and LSMR see both tests, of which one ends a column") {
+  const KnownSpectrum<double> matrix(m, n, geometric(n, 30));
+  // Column 0 is in the range of A, and column 2 is zero.
+  const Element<double> b = [&](Index i, Index j) {
+    double sum = 0;
+    for (Index k = 0; k < n; ++k) sum += matrix.left(i, k) * counter_random<double>(5, k, 0);
+    return j == 0 ? sum : j == 1 ? counter_random<double>(6, i, 0) : 0;
+  };
+  for (const auto& grid : compact_grids()) {
+    const auto A = test_operator(grid);
+    for (const Solver solver : {Solver::lsqr, Solver::lsmr, Solver::cgls}) {
+      for (const double damp : {0.0, 0.1}) {
+        CAPTURE(name_of(solver), damp, grid->rows(), grid->cols());
+        SolveOptions options{.tolerance = 1e-6, .damp = damp};
+        if (!grid->is_member()) continue;
+        DistMatrix<double> B(grid, A->range().layout(3)), X(grid, A->domain().layout(3));
+        B.fill(b);
+        if (solver == Solver::cgls) {
+          options.observers = {after_each_iteration([](const IterationInfo& info) {
+            CHECK(info.residual_tests.empty());
+            CHECK(info.gradient_tests.empty());
+            return false;
+          })};
+          solve(solver, *A, B, X, options);
+          continue;
+        }
+        const auto seen = std::make_shared<TestsFromDefinitions>(A, B, damp, 1e-6);
+        options.observers = {seen};
+        const SolveReport report = solve(solver, *A, B, X, options);
+        for (const ColumnReport& column : report.columns) CHECK(column.reason == StopReason::converged);
+        CHECK(seen->unsolved.front() == 2);
+        CHECK(seen->unsolved.back() == 0);
+        // Damping leaves a residual in column 0, too.
+        CHECK((seen->by_residual[0] <= 1e-6) == (damp == 0));
+        CHECK(seen->by_residual[1] > 1e-3);
+        CHECK(seen->by_gradient[1] <= 1e-6);
+        // A step adds at most ‖[A; D·I]‖², and n of them count.
+        for (const double norm : seen->norms_A) CHECK(norm <= std::sqrt(n * (1 + damp * damp)));
       }
     }
   }

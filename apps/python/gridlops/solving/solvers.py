@@ -32,7 +32,9 @@ Iteration = with_docstrings(
     """,
     iteration="The number of finished iterations.", at_start="Whether a batch of columns starts.",
     active_columns="The number of columns that have not ended.", residual_norms="‖b − Ax‖.",
-    tested_norms="The tested norm, over its reference.", x_norms="‖x‖.")
+    tested_norms="The tested norm, over its reference.", x_norms="‖x‖.",
+    residual_tests="Of lsqr and lsmr: ‖r‖/(‖b‖ + ‖A‖‖x‖) of the damped system. Either test ends a column.",
+    gradient_tests="Of lsqr and lsmr: ‖Aᴴr‖/(‖A‖‖r‖) of the damped system.")
 
 
 class Observer(Protocol):
