@@ -13,28 +13,29 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/solver.hpp"
 
-using namespace gridlops;
+namespace gl = gridlops;
 
 /// The largest error of argmin ‖AX − AX*‖ for random A and X*, computed by the ranks of a communicator.
 double solve(MPI_Comm ranks) {
   // The library duplicates the communicator, so its messages never meet those of the program. All that is
   // made of it must be gone before MPI_Finalize.
-  const auto comm = make_mpi_communicator(ranks);
-  const auto grid = std::make_shared<ProcessGrid>(*comm, near_square(comm->size()), make_host_backend());
-  auto matrix = allocate_matrix<float>(grid, matrix_layout(Algorithm::summa, *grid, 300, 50));
-  matrix.fill([](Index i, Index j) { return counter_random<float>(1, i, j); });
-  const auto A = matrix_mult(Algorithm::summa, std::move(matrix));
-  auto truth = allocate_matrix<float>(grid, A->domain().layout(10)),
-       X = allocate_matrix<float>(grid, truth.layout());
-  auto B = allocate_matrix<float>(grid, A->range().layout(10));
-  truth.fill([](Index i, Index j) { return counter_random<float>(2, i, j); });
+  const auto comm = gl::make_mpi_communicator(ranks);
+  const auto grid =
+      std::make_shared<gl::ProcessGrid>(*comm, gl::near_square(comm->size()), gl::make_host_backend());
+  auto matrix = gl::allocate_matrix<float>(grid, gl::matrix_layout(gl::Algorithm::summa, *grid, 300, 50));
+  matrix.fill([](gl::Index i, gl::Index j) { return gl::counter_random<float>(1, i, j); });
+  const auto A = gl::matrix_mult(gl::Algorithm::summa, std::move(matrix));
+  auto truth = gl::allocate_matrix<float>(grid, A->domain().layout(10)),
+       X = gl::allocate_matrix<float>(grid, truth.layout());
+  auto B = gl::allocate_matrix<float>(grid, A->range().layout(10));
+  truth.fill([](gl::Index i, gl::Index j) { return gl::counter_random<float>(2, i, j); });
   A->apply(1, truth, 0, B);
-  cgls(*A, B, X, {.tolerance = 1e-6});
+  gl::cgls(*A, B, X, {.tolerance = 1e-6});
   double error = 0;
-  for (Index j = 0; j < X.local().cols; ++j)
-    for (Index i = 0; i < X.local().rows; ++i)
+  for (gl::Index j = 0; j < X.local().cols; ++j)
+    for (gl::Index i = 0; i < X.local().rows; ++i)
       error = std::max<double>(error, std::abs(X.local()(i, j) - truth.local()(i, j)));
-  comm->all_reduce(std::span(&error, 1), ReduceOp::max);
+  comm->all_reduce(std::span(&error, 1), gl::ReduceOp::max);
   return error;
 }
 
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   double error = 0;
   try {
     if (solves) error = solve(ranks);
-  } catch (const Error& failure) {
+  } catch (const gl::Error& failure) {
     // An error that one rank knows alone would leave the others waiting. So the job ends, with the error's
     // status.
     std::fprintf(stderr, "rank %d: %s\n", rank, failure.what());

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """No layer includes a header of one above it: solve → ops → dist → comm → local → base, and solve → io → dist.
 
-A layer is a folder of lib, and the folder of the same name in include/gridlops. Reasons: docs/decisions/0045-rooms.md.
+A layer is a folder of lib, and the folder of the same name in include/gridlops. gridlops.hpp there has all headers, for users
+alone. Reasons: docs/decisions/0045-rooms.md.
 """
 
 import rule
@@ -25,6 +26,9 @@ BELOW = {
 }
 WINGS = {"cuda", "no_cuda", "hdf5", "no_hdf5"}  # implement what others declare; nobody includes them
 PUBLIC = BELOW.keys() - WINGS
+
+EVERYTHING = "include/gridlops/gridlops.hpp"
+ITS_USERS = {("docs", "examples"), ("tests", "install")}
 
 MPI_USERS = {"include/gridlops/comm/mpi.hpp"}  # and lib/comm
 
@@ -73,6 +77,14 @@ def check_device(path, text):
             yield f"{path}:{line}: a device includes {name}, which lib/cuda may not"
 
 
+def check_everything(text, public):
+    included = [name for _, name in rule.includes(text)]
+    for name in sorted(public - set(included)):
+        yield f"{EVERYTHING}: lacks {name}"
+    if included != sorted(included):
+        yield f"{EVERYTHING}: its headers are not in alphabetical order"
+
+
 def check(root):
     failures = []
     paths = list(filter(rule.is_cpp, rule.project_files(root)))
@@ -84,6 +96,9 @@ def check(root):
             failures += check_lib_or_public(path, inner[0], text, is_public=False)
         elif top == "lib":
             failures.append(f"{path}: in no layer; lib has {', '.join(BELOW)}")
+        elif path.as_posix() == EVERYTHING:
+            failures += check_everything(text, {header.relative_to("include").as_posix().removesuffix(".in") for header in paths
+                                                if header.parts[0] == "include" and header != path})
         elif path.parts[:2] == ("include", "gridlops"):
             if len(inner) > 2 and inner[1] in PUBLIC:
                 failures += check_lib_or_public(path, inner[1], text, is_public=True)
@@ -94,7 +109,10 @@ def check(root):
         elif top in {"apps", "bench"}:
             failures += check_public_user(path, text, own)
         for line, name in rule.includes(text):
-            if name.startswith("gridlops/") and layer_of_header(name) is None:
+            if name == "gridlops/gridlops.hpp":
+                if path.parts[:2] not in ITS_USERS:
+                    failures.append(f"{path}:{line}: includes all headers; only users' programs may")
+            elif name.startswith("gridlops/") and layer_of_header(name) is None:
                 failures.append(f"{path}:{line}: {name} is in no layer")
     return failures
 
@@ -103,6 +121,9 @@ GOOD = {
     "include/gridlops/base/types.hpp": "#include <complex>\n",
     "include/gridlops/base/version.hpp.in": "#pragma once\n",
     "include/gridlops/comm/mpi.hpp": '#include <mpi.h>\n#include "gridlops/base/types.hpp"\n',
+    "include/gridlops/gridlops.hpp": '#include "gridlops/base/types.hpp"\n#include "gridlops/base/version.hpp"\n'
+                                     '#include "gridlops/comm/mpi.hpp"\n',
+    "docs/examples/mine.cpp": '#include "gridlops/gridlops.hpp"\n',
     "lib/solve/methods/cgls.cpp": '#include "solve/run/step.hpp"\n#include "gridlops/base/types.hpp"\n#include "comm/failure/agreement.hpp"\n',
     "lib/comm/mpi/mpi_session.cpp": '#include "gridlops/comm/mpi.hpp"\n',
     "lib/cuda/backend.cpp": '#include "cuda/handles.hpp"\n#include "gridlops/local/backend.hpp"\n',
@@ -119,6 +140,8 @@ PLANTS = [
      "layer base includes gridlops/dist/layout.hpp of layer dist"),
     ("a private header in a public one", {"include/gridlops/dist/layout.hpp": '#include "dist/cut.hpp"\n'}, "not installed"),
     ("a public header outside the layers", {"include/gridlops/news.hpp": ""}, "include/gridlops/news.hpp: in no layer"),
+    ("a header that is not among all", {"include/gridlops/base/news.hpp": ""}, "gridlops.hpp: lacks gridlops/base/news.hpp"),
+    ("all headers in the library", {"lib/ops/bad.cpp": '#include "gridlops/gridlops.hpp"\n'}, "only users' programs may"),
     ("a public header of a wing", {"include/gridlops/cuda/news.hpp": ""}, "include/gridlops/cuda/news.hpp: in no layer"),
     ("an include of a public header outside the layers", {"lib/ops/bad.cpp": '#include "gridlops/news.hpp"\n'}, "is in no layer"),
     ("an include of the CUDA wing", {"lib/ops/bad.cpp": '#include "cuda/handles.hpp"\n'}, "through factories"),
