@@ -104,5 +104,5 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) std::printf("error %.1e\n", error);
   MPI_Finalize();
-  return error <= 1e-9 ? 0 : 1;
+  return error <= 1e-8 ? 0 : 1;
 }

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keeps what programs that are linked to the libraries rely on, and compares it between releases.
+
+abi.py save FOLDER OUTPUT     of an installed FOLDER: the names that each library exports, and with abidw, from a library with
+                              debugging information, its types
+abi.py compare OLD NEW        of two such outputs: ends with 1 if a program built with OLD cannot run with NEW
+
+A program of OLD needs the names that it was linked to, and types of the same layout. Names that NEW lacks are always found,
+changed types with abidiff alone. Inline functions and templates of headers are compiled into programs: nothing finds that two
+versions of them do not go together, so the public headers that differ are named, for people to look at.
+"""
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+INCOMPATIBLE = 8  # a bit of abidiff's status, and the first two bits are errors
+
+
+def run(command, wanted=(0,)):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if result.returncode not in wanted:
+        sys.exit(f"{' '.join(map(str, command))}\nended with status {result.returncode}:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def exported_names(library):
+    """Names of our own; weak ones are in every program that needs them."""
+    return sorted({line.split()[-1] for line in run(["nm", "-D", "--defined-only", library]).splitlines()
+                   if re.search(r" [TDBRV] \S*gridlops", line)})
+
+
+def save(folder, output):
+    libraries = {path.name.split(".so")[0]: path.resolve() for path in folder.rglob("libgridlops*.so")}
+    if not libraries:
+        sys.exit(f"abi: there is no libgridlops.so in {folder}; build shared libraries")
+    include = next(folder.rglob("gridlops/base/version.hpp")).parents[2]
+    output.mkdir(parents=True, exist_ok=True)
+    headers = {path.relative_to(include).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+               for path in sorted(include.rglob("gridlops/**/*.hpp"))}
+    names = {name: exported_names(path) for name, path in libraries.items()}
+    (output / "abi.json").write_text(json.dumps({"names": names, "headers": headers}, indent=1) + "\n", encoding="utf-8")
+    for name, path in libraries.items():
+        has_types = ".debug_info" in run(["readelf", "-S", path])
+        if shutil.which("abidw") and has_types:
+            run(["abidw", "--headers-dir", include, "--drop-private-types", "--no-corpus-path", "--no-comp-dir-path",
+                 "--out-file", output / f"{name}.abi", path])
+        else:
+            print(f"abi: the types of {name} are not kept, because {'abidw is not installed' if has_types else 'it has no debugging information'}")
+
+
+def compare(old, new):
+    before, after = (json.loads((folder / "abi.json").read_text(encoding="utf-8")) for folder in (old, new))
+    failures = []
+    for library, names in before["names"].items():
+        gone = sorted(set(names) - set(after["names"].get(library, [])))
+        if gone:
+            failures.append(f"{library} lacks {len(gone)} names of the old one:\n" + run(["c++filt", *gone]))
+        types = [folder / f"{library}.abi" for folder in (old, new)]
+        if not all(path.exists() for path in types) or not shutil.which("abidiff"):
+            print(f"abi: the types of {library} were not compared: {', '.join(path.as_posix() for path in types)} and abidiff are needed")
+            continue
+        result = subprocess.run(["abidiff", "--no-added-syms", *types], capture_output=True, text=True, check=False)
+        if result.returncode & 3:
+            sys.exit(f"abidiff failed:\n{result.stdout}{result.stderr}")
+        if result.returncode & INCOMPATIBLE or "type size changed" in result.stdout:
+            failures.append(f"{library} has other types:\n{result.stdout}")
+    changed = sorted(name for name, text in before["headers"].items() if after["headers"].get(name) != text and name != "gridlops/base/version.hpp")
+    for name in changed:
+        print(f"abi: look at {name}: {'it has changed' if name in after['headers'] else 'it is gone'}")
+    failures += [f"{name} is gone" for name in changed if name not in after["headers"]]
+    print("\n".join(failures) or f"abi: programs of {old.name} find all their names in {new.name}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in ("save", "compare"):
+        sys.exit(__doc__)
+    sys.exit((save if sys.argv[1] == "save" else compare)(Path(sys.argv[2]), Path(sys.argv[3])))
