@@ -7,6 +7,7 @@ against it with nothing but pkg-config, an example with CMake where that is inst
 """
 import os
 import re
+import resource
 import shlex
 import shutil
 import sys
@@ -16,6 +17,10 @@ from pathlib import Path
 from ways import build_with_cmake, run, write_project
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+# What a first program includes, and how much longer the header that has all may take to compile.
+FEW = ("comm/mpi", "dist/dist_matrix", "dist/redistribute", "ops/local_operator", "ops/matrix_mult", "ops/operator_algebra", "solve/solver",
+       "solve/solve_observer")
+MOST_TIMES = 1.5
 PACKAGES = ("gridlops", "gridlops_gpu")  # each with a library of that name
 
 
@@ -35,13 +40,29 @@ def check_headers(include, source):
 
 def check_warnings(include, flags, compilers):
     """Users who have warnings on see none of ours, whichever compiler they use, and may name the options that they set."""
-    headers = "".join(f"#include <{path.relative_to(include)}>\n" for path in sorted(include.glob("gridlops/*/*.hpp")))
+    headers = "".join(f"#include <{path.relative_to(include)}>\n" for path in sorted(include.glob("gridlops/**/*.hpp")))
     named = ("SolveOptions{.tolerance = 0.1}", "SolveOptions{.lambda = 0.1}", "AdmmOptions{.tau = 2}",
              "CheckpointOptions{.every_seconds = 60}", "MatrixMultOptions{.panel = 64}")
     source = headers + "".join(f"gridlops::{options.replace('{', f' options_{number}{{')};\n" for number, options in enumerate(named))
     for compiler in compilers:
         if shutil.which(compiler[0]):
             run([*compiler, "-std=c++20", "-fsyntax-only", *WARNINGS, *flags, "-x", "c++", "-"], input=source)
+
+
+def check_compile_time(flags, compiler):
+    """gridlops.hpp takes little longer than few headers. Other work on the machine lengthens both, so the least of three counts."""
+    def seconds(names):
+        text, times = "".join(f"#include <gridlops/{name}.hpp>\n" for name in names), []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            run([*compiler, "-std=c++20", "-O2", *flags, "-x", "c++", "-c", "-", "-o", os.devnull], input=text, env=dict(os.environ, CCACHE_DISABLE="1"))
+            times.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        return min(times)
+
+    few, everything = seconds(FEW), seconds(["gridlops"])
+    print(f"{len(FEW)} headers take {few:.2f} s of a processor to compile, gridlops.hpp {everything:.2f} s")
+    if everything > MOST_TIMES * few:
+        sys.exit(f"gridlops.hpp takes more than {MOST_TIMES} times as long")
 
 
 def check_library(library, soname):
@@ -95,6 +116,7 @@ def main(build, source, compiler):
         environment = with_path("LD_LIBRARY_PATH", library.parent)
         flags = shlex.split(run(["pkg-config", "--cflags", "gridlops_gpu"], env=found))
         check_warnings(only(root.rglob("include"), "include folder"), flags, [compiler, ["clang++"]])
+        check_compile_time(flags, compiler)
         for name, source_file, launch in (("gridlops", "program.cpp", [source / "tests/support/launch", "2"]),
                                           ("gridlops_gpu", "gpu_program.cpp", [])):
             check_requirements(name, found)

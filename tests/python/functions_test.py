@@ -160,6 +160,12 @@ def test_callbacks():
         def end(self, report):
             self.told.append(report["reasons"])
 
+    tests = []
+    for solver in (gl.lsqr, gl.cgls):
+        solver(D, B, tolerance=1e-6, callback=lambda now: tests.append((now.active_columns, now.residual_tests, now.gradient_tests)))
+    of_lsqr = [sum(min(pair) > 1e-6 for pair in zip(*both)) == active for active, *both in tests if both[0]]
+    assert of_lsqr and all(of_lsqr) and tests[-1][1:] == ([], []), tests
+
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         gl.cgls(D, B, max_iterations=2, observers=[Watcher(), gl.stop_at_cost_ratio(0.0)], show=True)
