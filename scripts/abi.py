@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Keeps what programs that are linked to the libraries rely on, and compares it between releases.
 
-abi.py save FOLDER OUTPUT     of an installed FOLDER: the names that each library exports, and with abidw, from a library with
-                              debugging information, its types
-abi.py compare OLD NEW        of two such outputs: ends with 1 if a program built with OLD cannot run with NEW
+abi.py save FOLDER INCLUDE LIBRARY…   the headers, the names that each library exports, and with abidw, from a library with
+                                      debugging information, its types
+abi.py compare OLD NEW                of two such folders: ends with 1 if a program built with OLD cannot run with NEW
 
 A program of OLD needs the names that it was linked to, and types of the same layout. Names that NEW lacks are always found,
 changed types with abidiff alone. Inline functions and templates of headers are compiled into programs: nothing finds that two
@@ -34,14 +34,11 @@ def exported_names(library):
                    if re.search(r" [TDBRV] \S*gridlops", line)})
 
 
-def save(folder, output):
-    libraries = {path.name.split(".so")[0]: path.resolve() for path in folder.rglob("libgridlops*.so")}
-    if not libraries:
-        sys.exit(f"abi: there is no libgridlops.so in {folder}; build shared libraries")
-    include = next(folder.rglob("gridlops/base/version.hpp")).parents[2]
+def save(output, include, *paths):
+    libraries = {path.name.split(".so")[0]: path for path in paths}
     output.mkdir(parents=True, exist_ok=True)
     headers = {path.relative_to(include).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-               for path in sorted(include.rglob("gridlops/**/*.hpp"))}
+               for path in sorted(include.glob("gridlops/**/*.hpp"))}
     names = {name: exported_names(path) for name, path in libraries.items()}
     (output / "abi.json").write_text(json.dumps({"names": names, "headers": headers}, indent=1) + "\n", encoding="utf-8")
     for name, path in libraries.items():
@@ -69,7 +66,7 @@ def compare(old, new):
             sys.exit(f"abidiff failed:\n{result.stdout}{result.stderr}")
         if result.returncode & INCOMPATIBLE or "type size changed" in result.stdout:
             failures.append(f"{library} has other types:\n{result.stdout}")
-    changed = sorted(name for name, text in before["headers"].items() if after["headers"].get(name) != text and name != "gridlops/base/version.hpp")
+    changed = sorted(name for name, text in before["headers"].items() if after["headers"].get(name) != text)
     for name in changed:
         print(f"abi: look at {name}: {'it has changed' if name in after['headers'] else 'it is gone'}")
     failures += [f"{name} is gone" for name in changed if name not in after["headers"]]
@@ -78,6 +75,10 @@ def compare(old, new):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4 or sys.argv[1] not in ("save", "compare"):
+    what, *where = [*sys.argv[1:], ""][:1] + [Path(name) for name in sys.argv[2:]]
+    if what == "save" and len(where) >= 3:
+        save(*where)
+    elif what == "compare" and len(where) == 2:
+        sys.exit(compare(*where))
+    else:
         sys.exit(__doc__)
-    sys.exit((save if sys.argv[1] == "save" else compare)(Path(sys.argv[2]), Path(sys.argv[3])))

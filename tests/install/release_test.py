@@ -58,17 +58,15 @@ def check_refusals(source):
             sys.exit(f"scripts/release goes on without a date: {result.returncode}\n{result.stdout}{result.stderr}")
 
 
-def install(folder, compiler, fields="int iterations = 1;", more=True):
-    """A library, as if installed in this folder."""
-    for name in ("solve", "base"):
-        (folder / "include/gridlops" / name).mkdir(parents=True)
-    (folder / "include/gridlops/base/version.hpp").write_text("#pragma once\n", encoding="utf-8")
+def make_library(folder, compiler, fields="int iterations = 1;", more=True):
+    """Makes a library in this folder, and returns its headers and itself."""
+    (folder / "include/gridlops/solve").mkdir(parents=True)
     header = HEADER.format(fields=fields, more=DECLARED if more else "")
     (folder / "include/gridlops/solve/solver.hpp").write_text(header, encoding="utf-8")
     source = folder / "solver.cpp"
     source.write_text(SOURCE.format(more=DEFINED if more else ""), encoding="utf-8")
     run([*compiler, "-g", "-shared", "-fPIC", f"-I{folder / 'include'}", source, "-o", folder / "libgridlops.so"])
-    return folder
+    return folder / "include", folder / "libgridlops.so"
 
 
 def check_abi(source, compiler):
@@ -77,7 +75,7 @@ def check_abi(source, compiler):
         folder = Path(scratch)
         cases = {"first": {}, "same": {}, "without": {"more": False}, "grown": {"fields": "int iterations = 1; double damp = 0;"}}
         for name, how in cases.items():
-            run([abi, "save", install(folder / name, compiler, **how), folder / "kept" / name])
+            run([abi, "save", folder / "kept" / name, *make_library(folder / name, compiler, **how)])
         # What ends with which status, and with which words.
         wanted = {"same": (0, "find all their names"), "without": (1, "gridlops::stop()"), "grown": (1, "type size changed")}
         if not shutil.which("abidiff"):

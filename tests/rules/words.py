@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """No file has marks of unfinished work, paths of one machine, or untidy ends; every source has its licence; no text of
 the library names an option of a program, of which those who link it know nothing; no text counts things without a number,
-by words that docs/contributing.md forbids; no comment in C++ begins with "What", where a noun or a verb says more."""
+by words that docs/contributing.md forbids; no comment in C++ begins with "What", where a noun or a verb says more; no
+page and no example has a using directive for gridlops, whose short names (Index, Real) its readers have, too."""
 import re
 
 import rule
@@ -13,6 +14,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.}*~-])/(?:home|root|Users|work)/\w")
 OPTION = re.compile(r'"[^"\n]*(?<![\w-])--(?!mca\b)[a-z][^"\n]*"')  # mpirun's --mca may be advised
 VAGUE = re.compile(r"\bso" + r"(?:\s|\n\s*(?://+|#|\*)\s*)+" + r"many\b", re.IGNORECASE)
 RIDDLE = re.compile(r"^\s*///?<? What ", re.MULTILINE)
+DIRECTIVE = re.compile(r"^\s*using namespace gridlops;", re.MULTILINE)
 HAS_VAGUE = "docs/contributing.md"  # as examples
 LICENCE = "SPDX-License-Identifier: BSD-3-Clause"
 
@@ -47,6 +49,9 @@ def check(root):
         if rule.is_cpp(path):
             failures += [f'{path}:{text.count(chr(10), 0, found.end()) + 1}: a comment begins with "What"; name the thing, or what it does'
                          for found in RIDDLE.finditer(text)]
+        if path.suffix == ".md" or path.is_relative_to("docs"):
+            failures += [f"{path}:{text.count(chr(10), 0, found.end()) + 1}: a using directive; write namespace gl = gridlops;"
+                         for found in DIRECTIVE.finditer(text)]
         if text and not text.endswith("\n"):
             failures.append(f"{path}: the last line has no end")
         if "\r" in text:
@@ -70,6 +75,7 @@ PLANTS = [
     ("a number that is none", {"docs/a.md": "takes so " + "many bytes\n"}, 'docs/a.md:1: "so" many'),
     ("the same over two lines of a comment", {"scripts/a.py": f"# {LICENCE}\n# takes so\n# " + "many bytes\n"}, "scripts/a.py:2:"),
     ("a comment that is a riddle", {"lib/a.cpp": f"// {LICENCE}\n\n/// What it is.\nint a;\n"}, "lib/a.cpp:3: a comment begins"),
+    ("a using directive in an example", {"docs/a.cpp": f"// {LICENCE}\nusing namespace gridlops;\n"}, "docs/a.cpp:2: a using directive"),
     ("trailing white space", {"README.md": "text \n"}, "white space"),
     ("an open last line", {"README.md": "text"}, "has no end"),
     ("a carriage return", {"README.md": "text\r\nmore\n"}, "carriage return"),

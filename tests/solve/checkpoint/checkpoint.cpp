@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Solvers are interrupted, and go on from what they saved.
 
+#include <utility>
+
 #include "gridlops/ops/operator_algebra.hpp"
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/solve_observer.hpp"
@@ -373,6 +375,35 @@ TEST_CASE("A restart takes the step and the lambdas that its run computed, and r
     if (!needs_order()) CHECK(same_bits(resumed.X, expected.X));
     again.checkpoint.computed = {};
     CHECK_THROWS_AS(solve_with(again), InputError);
+  }
+}
+
+TEST_CASE("Observers of a restart know both tests of columns that had ended before") {
+  for (const GridPtr& grid : compact_grids()) {
+    const Problem<double> problem(grid, {"lsqr", lsqr<double>}, 30);
+    std::vector<double> tests;  // both of every column, after the last iteration
+    SolveOptions options;
+    options.observers = {after_each_iteration([&tests](const IterationInfo& info) {
+      tests.assign(info.residual_tests.begin(), info.residual_tests.end());
+      tests.insert(tests.end(), info.gradient_tests.begin(), info.gradient_tests.end());
+      return false;
+    })};
+    const Solution<double> whole = problem.solve_with(options);
+    const std::vector<double> at_the_end = std::exchange(tests, {});
+    const ScratchFolder folder;
+    SolveOptions begun;
+    begun.max_iterations = whole.report.iterations - 1;
+    begun.checkpoint.directory = folder.file("saved");
+    problem.solve_with(begun);
+    options.checkpoint.restart = folder.file("saved");
+    const Solution<double> resumed = problem.solve_with(options);
+    if (!grid->is_member()) continue;
+    CHECK(resumed.report.iterations == whole.report.iterations);
+    Index ended_before = 0;
+    for (const ColumnReport& column : whole.report.columns)
+      ended_before += column.iterations < whole.report.iterations ? 1 : 0;
+    CHECK(ended_before > 0);
+    CHECK(tests == at_the_end);
   }
 }
 
