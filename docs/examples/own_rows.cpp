@@ -40,8 +40,7 @@ double solve(MPI_Comm ranks) {
   const MatrixView<double> mine(block.data(), P->domain().local_rows(), n);
   const auto D = gl::matrix_mult(gl::Algorithm::stationary_a, Matrix(grid, layout, mine));
 
-  // t xᵀ needs the first row of X on every rank, and D a part of X on each: identity() moves X between the
-  // two.
+  // t xᵀ needs the first row of X on every rank, D a part of X on each. identity() moves X to all.
   const gl::Space whole = gl::moved_to(gl::Axis::uncut, D->domain());
   const auto forward = [t](MatrixView<const double> X, MatrixView<double> Y) {
     for (Index k = 0; k < Y.cols; ++k)
@@ -71,6 +70,7 @@ double solve(MPI_Comm ranks) {
     return false;  // true would end the solver with the X that it has
   })};
   const std::string folder = "own_rows-" + std::to_string(comm->size());
+  if (comm->rank() == 0) std::filesystem::remove_all(folder);
   options.checkpoint = {.directory = folder, .requested = [&] { return is_late; }};
   try {
     gl::lsqr(*A, B, X, options);

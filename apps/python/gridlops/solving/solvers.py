@@ -193,12 +193,18 @@ class _Progress:
     def step(self, iteration: Iteration) -> bool:
         if self.bar is not None:
             self.bar.n = iteration.iteration
-            self.bar.set_postfix_str(f"{iteration.active_columns} columns, at most {max(iteration.tested_norms, default=0):.2g}")
+            self.bar.set_postfix_str(f"{iteration.active_columns} columns, at most {self.largest(iteration):.2g}")
         elif self.is_first and (iteration.at_start or time.monotonic() - self.shown >= 1):
             self.shown = time.monotonic()
             print(f"iteration {iteration.iteration} of at most {self.most}: {iteration.active_columns} columns, tested norms at most "
-                  f"{max(iteration.tested_norms, default=0):.2g}", file=sys.stderr, flush=True)
+                  f"{self.largest(iteration):.2g}", file=sys.stderr, flush=True)
         return False
+
+    @staticmethod
+    def largest(iteration: Iteration) -> float:
+        """The largest norm that is compared with a tolerance; of two tests of a column the smaller one counts."""
+        tests = [min(pair) for pair in zip(iteration.residual_tests, iteration.gradient_tests, strict=True)]
+        return max(tests or iteration.tested_norms, default=0)
 
     def end(self, report: Mapping[str, Any]) -> None:
         if self.bar is not None:
