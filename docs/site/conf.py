@@ -48,7 +48,7 @@ def module(name, **members):
 
 def import_package():
     """Imports the Python package without mpi4py, PyLops-MPI and the C++ module: of these, only what the import looks at is here."""
-    mpi = module("mpi4py.MPI", Comm=type("Comm", (), {"__module__": "mpi4py.MPI"}), Get_library_version=str, COMM_WORLD=None)
+    mpi = module("mpi4py.MPI", Comm=type("Comm", (), {"__module__": "mpi4py.MPI"}), Get_library_version=str, COMM_WORLD=None, Is_initialized=bool)
     module("mpi4py", MPI=mpi)
     module("pylops_mpi", **{name: type(name, (), {"__module__": "pylops_mpi"})
                             for name in ("DistributedArray", "MPILinearOperator", "Partition", "StackedDistributedArray")})
