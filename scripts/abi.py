@@ -16,8 +16,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+# Names of our own that programs can use: not those of types within functions, such as lambdas, nor the standard library's for them.
+OURS = "_Z(T[VIS])?NK?8gridlops"
+NOT_OURS = "".join(f"[suppress_{kind}]\n  symbol_name_not_regexp = ^{OURS}\n  drop = yes\n" for kind in ("function", "variable"))
 INCOMPATIBLE = 8  # a bit of abidiff's status, and the first two bits are errors
 
 
@@ -29,9 +33,8 @@ def run(command, wanted=(0,)):
 
 
 def exported_names(library):
-    """Names of our own; weak ones are in every program that needs them."""
     return sorted({line.split()[-1] for line in run(["nm", "-D", "--defined-only", library]).splitlines()
-                   if re.search(r" [TDBRV] \S*gridlops", line)})
+                   if re.search(f" [TWVDBR] {OURS}", line)})
 
 
 def save(output, include, *paths):
@@ -44,8 +47,11 @@ def save(output, include, *paths):
     for name, path in libraries.items():
         has_types = ".debug_info" in run(["readelf", "-S", path])
         if shutil.which("abidw") and has_types:
-            run(["abidw", "--headers-dir", include, "--drop-private-types", "--no-corpus-path", "--no-comp-dir-path",
-                 "--out-file", output / f"{name}.abi", path])
+            with tempfile.NamedTemporaryFile("w", encoding="utf-8") as suppressions:
+                suppressions.write(NOT_OURS)
+                suppressions.flush()
+                run(["abidw", "--headers-dir", include, "--drop-private-types", "--no-corpus-path", "--no-comp-dir-path",
+                     "--suppressions", suppressions.name, "--out-file", output / f"{name}.abi", path])
         else:
             print(f"abi: the types of {name} are not kept, because {'abidw is not installed' if has_types else 'it has no debugging information'}")
 
@@ -61,7 +67,7 @@ def compare(old, new):
         if not all(path.exists() for path in types) or not shutil.which("abidiff"):
             print(f"abi: the types of {library} were not compared: {', '.join(path.as_posix() for path in types)} and abidiff are needed")
             continue
-        result = subprocess.run(["abidiff", "--no-added-syms", *types], capture_output=True, text=True, check=False)
+        result = subprocess.run(["abidiff", "--no-added-syms", "--no-unreferenced-symbols", *types], capture_output=True, text=True, check=False)
         if result.returncode & 3:
             sys.exit(f"abidiff failed:\n{result.stdout}{result.stderr}")
         if result.returncode & INCOMPATIBLE or "type size changed" in result.stdout:

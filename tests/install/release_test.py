@@ -17,9 +17,12 @@ from pathlib import Path
 from packages import version_of
 from ways import run
 
-HEADER = "#pragma once\nnamespace gridlops {{\nstruct Options {{ {fields} }};\nint solve(const Options& options);\n{more}}}\n"
-SOURCE = '#include "gridlops/solve/solver.hpp"\nnamespace gridlops {{\nint solve(const Options& options) {{ return options.iterations; }}\n{more}}}\n'
-DECLARED, DEFINED = "void stop();\n", "void stop() {}\n"
+HEADER = "#pragma once\nnamespace gridlops {{\nstruct Options {{ {fields} }};\nPUBLIC int solve(const Options& options);\n{more}}}\n"
+SOURCE = '#include <functional>\n#include "gridlops/solve/solver.hpp"\nnamespace gridlops {{\nint solve(const Options& options) {{ return options.iterations; }}\n{inside}{more}}}\n'
+# The type of a lambda has a name that is exported, of which programs know nothing.
+LAMBDA = "template <class T> PUBLIC void each() { std::function<void()>([] {})(); }\ntemplate void each<int>();\n"
+NO_LAMBDA = "template <class T> PUBLIC void each() {}\ntemplate void each<int>();\n"
+DECLARED, DEFINED = "PUBLIC void stop();\n", "void stop() {}\n"
 
 
 def check_versions(source):
@@ -58,14 +61,14 @@ def check_refusals(source):
             sys.exit(f"scripts/release goes on without a date: {result.returncode}\n{result.stdout}{result.stderr}")
 
 
-def make_library(folder, compiler, fields="int iterations = 1;", more=True):
+def make_library(folder, compiler, fields="int iterations = 1;", inside=LAMBDA, more=True):
     """Makes a library in this folder, and returns its headers and itself."""
     (folder / "include/gridlops/solve").mkdir(parents=True)
     header = HEADER.format(fields=fields, more=DECLARED if more else "")
     (folder / "include/gridlops/solve/solver.hpp").write_text(header, encoding="utf-8")
     source = folder / "solver.cpp"
-    source.write_text(SOURCE.format(more=DEFINED if more else ""), encoding="utf-8")
-    run([*compiler, "-g", "-shared", "-fPIC", f"-I{folder / 'include'}", source, "-o", folder / "libgridlops.so"])
+    source.write_text(SOURCE.format(inside=inside, more=DEFINED if more else ""), encoding="utf-8")
+    run([*compiler, "-g", "-shared", "-fPIC", "-fvisibility=hidden", "-DPUBLIC=__attribute__((visibility(\"default\")))", f"-I{folder / 'include'}", source, "-o", folder / "libgridlops.so"])
     return folder / "include", folder / "libgridlops.so"
 
 
@@ -73,7 +76,7 @@ def check_abi(source, compiler):
     abi = source / "scripts/abi.py"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        cases = {"first": {}, "same": {}, "without": {"more": False}, "grown": {"fields": "int iterations = 1; double damp = 0;"}}
+        cases = {"first": {}, "same": {"inside": NO_LAMBDA}, "without": {"more": False}, "grown": {"fields": "int iterations = 1; double damp = 0;"}}
         for name, how in cases.items():
             run([abi, "save", folder / "kept" / name, *make_library(folder / name, compiler, **how)])
         # What ends with which status, and with which words.
