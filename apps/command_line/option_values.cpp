@@ -60,6 +60,12 @@ double number(const std::string& text, double lowest) {
   throw UsageError(fmt::format("'{}' is no finite number from {} on", text, lowest));
 }
 
+std::optional<double> bound_in(const std::string& text) {
+  const auto value = parse_all<double>(text);
+  if (value && std::isnan(*value)) throw UsageError(fmt::format("'{}' bounds nothing; take a number", text));
+  return value;
+}
+
 Index size_number(const std::string& text, Index lowest) {
   constexpr std::string_view letters = "KMG";
   const std::size_t letter = text.empty() ? letters.npos : letters.find(text.back());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace gridlops::program {
 Index whole_number(const std::string& text, Index lowest, Index highest = std::numeric_limits<Index>::max());
 /// A finite number that is not smaller than `lowest`.
 double number(const std::string& text, double lowest);
+/// A number that bounds others, such as -0.5 or inf; none if the text is not one. Throws UsageError for NaN.
+std::optional<double> bound_in(const std::string& text);
 /// A whole number, optionally followed by K, M or G, which multiply it by 2¹⁰, 2²⁰ or 2³⁰.
 Index size_number(const std::string& text, Index lowest);
 

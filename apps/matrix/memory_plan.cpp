@@ -41,7 +41,7 @@ class RankPlan {
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest)) +
               (plan_.curves > 0 ? block(plan_.range.layout(shape.nrhs)) : 0);
     r[solution] = block(plan_.domain.layout(shape.nrhs)) *
-                      (1 + (plan_.variances ? 1 : 0) + (plan_.curves > 0 ? 2 : 0)) +
+                      (1 + (plan_.variances ? 1 : 0) + plan_.bounds + (plan_.curves > 0 ? 2 : 0)) +
                   block(plan_.domain.layout(plan_.rest));
     r[vectors] = solver_workspace();
     r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights

@@ -27,6 +27,7 @@ struct PlannedSolve {
   Space range, domain;  ///< of the solver's operator, which may also redistribute
 
   bool damped = false, initial_guess = false, scaled = false, variances = false, guarded = false;
+  Index bounds = 0;  ///< matrices of bounds, as large as X
   bool own_damps = false;  ///< columns have dampings of their own
   Index curves = 0;        ///< the dampings of curves by a factor, which takes B and X again
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none

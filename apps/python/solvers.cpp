@@ -282,12 +282,15 @@ void bind_solve(py::module_ native) {
   using A = Operator<T>;
   native.def("solve", [](const std::string& solver, const A& a, const M& B, M& X, const SolveOptions& options,
                          const A* preconditioner, const A* sparsity, const Proximal<T>* penalty, M* variances,
-                         const A* factor) {
+                         const A* factor, const M* lower, const M* upper) {
     const auto pointer = [](const A* op) { return op == nullptr ? nullptr : op->ptr.get(); };
-    const SolverOperands<T> operands{pointer(preconditioner), pointer(sparsity),
+    const SolverOperands<T> operands{pointer(preconditioner),
+                                     pointer(sparsity),
                                      penalty == nullptr ? nullptr : penalty->ptr,
                                      variances == nullptr ? nullptr : &variances->output(),
-                                     dynamic_cast<const Factor<T>*>(pointer(factor))};
+                                     dynamic_cast<const Factor<T>*>(pointer(factor)),
+                                     lower == nullptr ? nullptr : &lower->matrix,
+                                     upper == nullptr ? nullptr : &upper->matrix};
     return report_of([&] {
       return gridlops::solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), options, operands);
     });
@@ -297,11 +300,13 @@ void bind_solve(py::module_ native) {
 template <Scalar T>
 void bind_error_bounds(py::module_ native) {
   native.def("error_bounds",
-             [](const std::vector<double>& residual_norms, const std::vector<double>& relative_gradient_norms,
-                const std::vector<double>& tested_norms, const std::vector<double>& quadratures,
-                double sigma_min_of_solve, const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp,
-                double sigma_min, double norm_A, bool is_definite, double difference_norm) {
+             [](const std::string& solver, const std::vector<double>& residual_norms,
+                const std::vector<double>& relative_gradient_norms, const std::vector<double>& tested_norms,
+                const std::vector<double>& quadratures, double sigma_min_of_solve, const Matrix<T>& B,
+                const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A,
+                bool is_definite, double difference_norm) {
                SolveReport report;
+               report.solver = solver;
                report.sigma_min = sigma_min_of_solve;
                for (std::size_t j = 0; j < residual_norms.size(); ++j)
                  report.columns.push_back({.residual_norm = residual_norms[j],

@@ -3,6 +3,7 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
+#include "command_line/option_values.hpp"
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
 #include "solve/checkpointing.hpp"
@@ -73,6 +74,8 @@ void check_files(Communicator& world, const SolveArguments& arguments) {
                  {"--certify", arguments.certify},
                  {"--rhs", arguments.rhs},
                  {"--initial", arguments.initial},
+                 {"--lower", bound_in(arguments.lower) ? "" : arguments.lower},
+                 {"--upper", bound_in(arguments.upper) ? "" : arguments.upper},
                  {"--damps", damps_file(arguments.sweep)},
                  {"--tolerances", arguments.tolerances},
                  {"--machine", arguments.product.machine},

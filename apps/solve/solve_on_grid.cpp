@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "command_line/console.hpp"
+#include "command_line/option_values.hpp"
+#include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "matrix/memory_plan.hpp"
@@ -53,7 +55,29 @@ std::string non_finite_inputs(const SolveTask& task, const Space& range, const S
                       : text;
 }
 
-/// Reads B, and X0 into X; and chooses λ.
+/// The bounds in a file, or a number for all, in the layout of X; none if there are none (collective over the
+/// grid).
+template <Scalar T>
+std::optional<DistMatrix<T>> read_bounds(const std::string& bounds, const std::optional<MatrixHeader>& header,
+                                         const DistMatrix<T>& X) {
+  if (bounds.empty()) return std::nullopt;
+  std::optional<DistMatrix<T>> all(allocate_matrix<T>(X.grid(), X.layout()));
+  if (const auto number = bound_in(bounds)) {
+    const T of_all(static_cast<Real<T>>(*number));
+    all->fill([of_all](Index, Index) { return of_all; });
+  } else if (header->cols == X.cols()) {
+    read_matrix(bounds, *header, *all);
+  } else {
+    DistMatrix<T> column = allocate_matrix<T>(X.grid(), replicated(X.rows(), 1));
+    read_matrix(bounds, *header, column);
+    std::vector<T> here(static_cast<std::size_t>(X.rows()));
+    X.grid()->backend()->download(column.local().data, here.data(), X.rows() * Index{sizeof(T)});
+    all->fill([&here](Index i, Index) { return here[static_cast<std::size_t>(i)]; });
+  }
+  return all;
+}
+
+/// Reads B, bounds, and X0 into X; and chooses λ.
 template <Scalar T>
 Columns<T> read_all_columns(const SolveTask& task, const LinearOperator<T>& op, const SolverRun<T>& run,
                             CostFunction& cost, Measurements& measured) {
@@ -70,6 +94,8 @@ Columns<T> read_all_columns(const SolveTask& task, const LinearOperator<T>& op, 
   if (row_of(arguments.solver).has(Feature::penalty)) cost.lambdas = run.choose_lambdas(columns.B, columns.X);
   measured.setup_seconds += clock.lap();
   if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, columns.X);
+  columns.lower = read_bounds(arguments.lower, task.lower, columns.X);
+  columns.upper = read_bounds(arguments.upper, task.upper, columns.X);
   measured.read_seconds += clock.lap();
   return columns;
 }

@@ -35,7 +35,8 @@ std::string problem_of(const SolveTask& task) {
     case ProblemKind::least_squares:
       break;
   }
-  return "min |A x - b|^2 + D^2 |x|^2";
+  const bool is_bounded = row_of(task.arguments.solver).has(Feature::bounds);
+  return std::string("min |A x - b|^2 + D^2 |x|^2") + (is_bounded ? " for l <= x <= u" : "");
 }
 
 std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
@@ -49,6 +50,8 @@ std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
           {"--certify", arguments.certify, task.A.header()},
           {"--rhs", arguments.rhs, task.B},
           {"--initial", arguments.initial, task.X0},
+          {"--lower", task.lower ? arguments.lower : "", task.lower},
+          {"--upper", task.upper ? arguments.upper : "", task.upper},
           {"--damps", damps_file(arguments.sweep), {}},
           {"--tolerances", arguments.tolerances, {}},
           {"--output", arguments.output, solution},

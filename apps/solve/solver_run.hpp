@@ -35,6 +35,7 @@ template <Scalar T>
 struct Columns {
   DistMatrix<T> B, X;
   std::optional<DistMatrix<T>> variances{};
+  std::optional<DistMatrix<T>> lower{}, upper{};
 };
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -220,6 +221,8 @@ class SolverRun {
         .factor = factor_->facts()};
   }
 
+  static DistMatrix<T>* pointer(std::optional<DistMatrix<T>>& X) { return X ? &*X : nullptr; }
+
   SolveReport call_solver(Columns<T>& columns, Solved& solved) const {
     const Solver solver = task_.arguments.solver;
     const DistMatrix<T>& B = columns.B;
@@ -232,9 +235,11 @@ class SolverRun {
     if (A_.preconditioner)
       return preconditioned_inversion(op_, B, X, {.P = A_.preconditioner, .solver = solver, .damps_x = true},
                                       options);
-    return gridlops::solve(
-        solver, *op_, B, X, options,
-        {.variances = columns.variances ? &*columns.variances : nullptr, .factor = factor_.get()});
+    return gridlops::solve(solver, *op_, B, X, options,
+                           {.variances = pointer(columns.variances),
+                            .factor = factor_.get(),
+                            .lower = pointer(columns.lower),
+                            .upper = pointer(columns.upper)});
   }
 
   const SolveTask& task_;

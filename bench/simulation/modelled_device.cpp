@@ -129,6 +129,7 @@ class ModelledArrayKernels final : public ArrayKernels<T> {
                      MatrixView<T> X) const override {
     host_.shrink_groups(t, groups, N, X);
   }
+  void box_update(const BoxUpdate<T>& update) const override { host_.box_update(update); }
   Index migration_scratch_bytes(const MigrationTables<R>& tables, Index columns) const override {
     return host_.migration_scratch_bytes(tables, columns);
   }

@@ -73,7 +73,9 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
   const KnownOperator A{options.sigma_min, options.frobenius_norm, options.difference_norm};
-  const ToleranceTest test = options.is_definite ? ToleranceTest::residual : ToleranceTest::gradient;
+  const ToleranceTest test = options.is_definite                         ? ToleranceTest::residual
+                             : report.solver == name_of(Solver::bounded) ? ToleranceTest::projected_gradient
+                                                                         : ToleranceTest::gradient;
   const bool is_of_this = options.sigma_min == report.sigma_min && options.difference_norm == 0;
   constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
   std::vector<double> bounds;

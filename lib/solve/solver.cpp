@@ -70,6 +70,15 @@ void check_operands(const SolverRow& row, const SolverOperands<T>& operands, con
   check("a sparsifying operator", operands.sparsity != nullptr, Feature::threshold, false);
   check("a matrix of variances", operands.variances != nullptr, Feature::variances, false);
   check("a factor", operands.factor != nullptr, Feature::factor, false);
+  check("a lower bound", operands.lower != nullptr, Feature::bounds, false);
+  check("an upper bound", operands.upper != nullptr, Feature::bounds, false);
+  for (const ConstDistMatrix<T>* const bound : {operands.lower, operands.upper}) {
+    if (bound == nullptr) continue;
+    require<ShapeError>(bound->grid() == X.grid() && bound->layout() == X.layout(), row.name, ": bounds are ",
+                        bound->layout().describe(), ", but must lie as X does, which is ",
+                        X.layout().describe());
+    require_apart<T>(*bound, X, row.name, "its bounds and its solutions");
+  }
   if (operands.penalty != nullptr) operands.penalty->require_any_columns(B.cols(), row.name);
   if (operands.variances == nullptr) return;
   const DistMatrix<T>& variances = *operands.variances;
@@ -102,7 +111,9 @@ SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDis
   SolveOptions chosen = options;
   const auto make = [&](Agreement& agreement) {
     agreement.on("the factor", operands.factor == nullptr ? "its own" : "one that is given")
-        .on("variances", operands.variances == nullptr ? "none" : "asked for");
+        .on("variances", operands.variances == nullptr ? "none" : "asked for")
+        .on("lower bounds", operands.lower == nullptr ? "none" : "given")
+        .on("upper bounds", operands.upper == nullptr ? "none" : "given");
     check_operands(row, operands, B, X);
     return make_method<T>({solver, A, chosen, operands});
   };

@@ -27,6 +27,8 @@ const char* formula_of(ToleranceTest test) {
       return "|b - A x - D^2 x| <= T |b|";
     case ToleranceTest::backward_error:
       return "|r| <= T (|A| |x| + |b|) or |A^H r| <= T |A| |r|";
+    case ToleranceTest::projected_gradient:
+      return "|what bounds leave of A^H (b - A x) - D^2 x| <= T |A^H b|";
     case ToleranceTest::own:
       break;
   }

@@ -85,7 +85,7 @@ from .solving.ridges import Ridge, RidgeCV, RidgeReport, ridge
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
 from .solving.solvers import (Iteration, Observer, SolveOptions,
-                      admm, block_cgls, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr, minres,
+                      admm, block_cgls, bounded, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr, minres,
                       normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
                       regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros

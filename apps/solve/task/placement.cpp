@@ -212,6 +212,7 @@ PlannedSolve plan_of(const SolveTask& task) {
   plan.initial_guess = task.X0.has_value() || task.sweep.in_space;
   plan.scaled = is_scaled(task);
   plan.variances = !arguments.variances.empty();
+  plan.bounds = (arguments.lower.empty() ? 0 : 1) + (arguments.upper.empty() ? 0 : 1);
   plan.guarded = arguments.options.guard > 0;
   plan.own_damps = task.sweep || plan.variances;
   if (arguments.sweep.by_factor()) plan.curves = std::ssize(task.sweep.damps);

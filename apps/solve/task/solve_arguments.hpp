@@ -45,6 +45,7 @@ struct SolveArguments {
   bool chooses_solver = false;  ///< the task has the solver then
   SolveOptions options;         ///< without the values that only the run knows
   std::optional<double> damp_relative;
+  std::string lower, upper;  ///< a number or a file each
   SweepArguments sweep;
   std::string precondition = "none";
   std::optional<bool> one_pass = false;  ///< none: chosen
@@ -62,6 +63,7 @@ struct SolveArguments {
   bool is_damped() const {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
+  bool has_bounds() const { return options.nonnegative || !lower.empty() || !upper.empty(); }
   bool needs_space() const { return sweep.in_space() || !space.empty(); }
   bool sketches() const { return sigma_min_way == "probable"; }
   bool proves_sigma_min() const { return sigma_min_way == "proven"; }
@@ -91,6 +93,12 @@ void for_each_program_option(Visit&& visit) {
           "the norm of the noise in B, for --choose discrepancy"},
          of(&A::sweep, &SweepArguments::noise));
   option({"save", nullptr, damping_per_column, honoured}, of(&A::sweep, &SweepArguments::save));
+  option({"lower", nullptr, bounds, fixed, "Problem", "L|L.npy",
+          "l <= x: a number, a vector for all columns, or a matrix as X; infinite where nothing bounds x; "
+          "--solver is "
+          "then bounded, unless it is given"},
+         &A::lower);
+  option({"upper", nullptr, bounds, fixed, "Problem", "U|U.npy", "x <= u, likewise"}, &A::upper);
   option({"lambda-relative", nullptr, penalty, fixed, "Problem", "F",
           "of each column: lambda = F |A^H b|_inf; of the hard and half thresholds F times the least with "
           "which the first step from 0 ends there; with 1, and the soft threshold, x is 0; 0.1 to 0.01 are "

@@ -74,6 +74,7 @@ class SolveCommand {
          "--lambda-relative 0.1 --tolerance 1e-3",
          "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --solver auto --damp "
          "0.1 --error 1e-2",
+         "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --nonnegative --damp 0.1",
          "mpirun -n 4 gridlops solve --matrix compressed --certify waves/A.npy --rhs waves/B.npy "
          "--output X_waves.npy --damp 0.1",
          "mpirun -n 4 gridlops solve --matrix A.npy --rhs b.npy --output X.npy --damps "
@@ -86,6 +87,10 @@ class SolveCommand {
     arguments.given = std::move(given);
     if (arguments.sweep.by_factor() && (!arguments.is_given("--solver") || arguments.chooses_solver)) {
       arguments.solver = Solver::direct;
+      arguments.chooses_solver = false;
+    }
+    if (arguments.has_bounds() && (!arguments.is_given("--solver") || arguments.chooses_solver)) {
+      arguments.solver = Solver::bounded;
       arguments.chooses_solver = false;
     }
     check_rules(by_solver_.rules(name_of(arguments.solver)));

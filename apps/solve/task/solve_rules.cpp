@@ -81,6 +81,9 @@ std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
       {a.bounds_errors() && a.sigma_min.value_or(0) == 0 && a.sigma_min_way.empty() && !a.is_damped(),
        "nothing bounds errors without damping, unless --sigma-min says that no singular value of A is near "
        "0"},
+      {a.solver == Solver::bounded && !a.has_bounds(),
+       "--solver bounded needs --nonnegative, --lower or --upper; without bounds cgls takes fewer "
+       "iterations"},
       {row_of(a.solver).has(Feature::penalty) && !a.is_given("--lambda") && !a.lambda_relative,
        fmt::format("--solver {} needs --lambda, the weight of the penalty that makes X sparse, or "
                    "--lambda-relative, 0.1 say; 0 would be least squares, which lsqr solves in far fewer "
@@ -101,6 +104,7 @@ std::vector<Rule> rules_of(const SolveArguments& arguments) {
 void relate_options(Options& options) {
   options.exclude("--damp-relative", "--damp");
   options.exclude("--lambda-relative", "--lambda");
+  options.exclude("--nonnegative", "--lower");
   for (const char* other : {"--damp", "--damp-relative", "--space"}) options.exclude("--damps", other);
   options.exclude("--tolerances", "--tolerance");
   for (const char* of_sweep : {"--sweep", "--choose", "--curve"}) options.need(of_sweep, "--damps");

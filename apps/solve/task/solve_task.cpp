@@ -7,6 +7,7 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
+#include "command_line/option_values.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/spectrum.hpp"
 #include "machine/machine_file.hpp"
@@ -35,6 +36,19 @@ void check_sigma_min(const SolveArguments& arguments, const MatrixFile& A) {
   }
 }
 
+/// The header of a file with bounds; none if they are a number (collective over world). Throws InputError on
+/// all ranks if the file does not fit.
+std::optional<MatrixHeader> read_bounds_header(Communicator& world, const MatrixFile& A, Index columns_of_B,
+                                               const std::string& bounds) {
+  if (bounds.empty() || bound_in(bounds)) return std::nullopt;
+  const MatrixHeader header = read_matrix_header(world, bounds);
+  if (header.rows != A.cols() || (header.cols != 1 && header.cols != columns_of_B))
+    throw InputError(
+        fmt::format("{} is {} x {}, but bounds of X must be {} x 1, for all right-hand sides, or {} x {}",
+                    bounds, header.rows, header.cols, A.cols(), A.cols(), columns_of_B));
+  return header;
+}
+
 /// Begins a task with the headers of A, B and the initial guess (collective over world). Throws InputError or
 /// UsageError on all ranks if they do not fit together.
 SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
@@ -56,7 +70,16 @@ SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
                       X0.cols, rhs, task.B.cols));
     files.emplace_back(initial, X0);
   }
+  task.lower = read_bounds_header(world, A, task.B.cols, arguments.lower);
+  task.upper = read_bounds_header(world, A, task.B.cols, arguments.upper);
+  if (task.lower) files.emplace_back(arguments.lower, *task.lower);
+  if (task.upper) files.emplace_back(arguments.upper, *task.upper);
   const CommonType common = common_type(files);
+  if (arguments.has_bounds() && (common.type == ScalarType::c64 || common.type == ScalarType::c128))
+    throw InputError(
+        fmt::format("the elements are {}, and complex numbers have no order, so that nothing bounds "
+                    "them; take matrices of real and imaginary parts",
+                    name_of(common.type)));
   task.promotions = common.promotions;
   task.shape = {A.rows(), A.cols(), task.B.cols, common.type};
   return task;

@@ -23,8 +23,9 @@ struct SolveTask {
   std::optional<MatrixFile> original{};  ///< with --certify: what the compressed A was made of
   MatrixHeader B;
   std::optional<MatrixHeader> X0{};
-  std::string promotions{};  ///< lines about files whose elements become another type
-  CheckpointFacts saved{};   ///< of the run that a restart continues
+  std::optional<MatrixHeader> lower{}, upper{};  ///< of bounds in files
+  std::string promotions{};                      ///< lines about files whose elements become another type
+  CheckpointFacts saved{};                       ///< of the run that a restart continues
   Sweep sweep{};
   std::vector<double> tolerances{};  ///< of each column; empty: all have one
   ProductShape shape{};

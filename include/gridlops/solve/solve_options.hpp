@@ -121,6 +121,7 @@ struct SolveOptions {
   /// objective decreases monotonically (O'Donoghue, Candès: Adaptive restart for accelerated gradient
   /// schemes, Found. Comput. Math. 15, 2015).
   bool monotone = false;
+  bool nonnegative = false;  ///< x ≥ 0. For other bounds see SolverOperands::lower.
   double absolute_tolerance = 0;
 
   std::vector<std::shared_ptr<SolveObserver>> observers{};  ///< see solve_observer.hpp
@@ -189,6 +190,8 @@ void for_each_option(Visit&& visit) {
   option({"guard", "guard", none, honoured, checks, "N",
           "Every N iterations compares the recurrence with B - A X: finds flipped bits [0: never]"},
          &O::guard);
+  option({"nonnegative", "nonnegative", bounds, fixed, problem, "", "the same as --lower 0"},
+         &O::nonnegative);
   option({"lambda", "lambda", penalty, fixed, problem, "L", "the weight of the penalty; PyLops' eps is 2 L"},
          &O::lambda);
   option({"threshold", "threshold", Feature::threshold, fixed, problem, "",

@@ -111,6 +111,9 @@ struct SolverOperands {
   /// For direct: the factor of this A with this D, which factor() made, or one for all dampings, of
   /// spectral_factor(), which variances and dampings of columns need. Null: the solver computes one.
   const Factor<T>* factor = nullptr;
+  /// For bounded: l and u of l ≤ x ≤ u, with the layout of X. Elements may be infinite and equal, but not
+  /// NaN, and there must be a number between them. Null: none.
+  const ConstDistMatrix<T>*lower = nullptr, *upper = nullptr;
 };
 
 /// Solves for X with any solver of the table (collective over the grid; idle ranks return at once). For every
@@ -210,6 +213,19 @@ template <Scalar T>
 SolveReport direct(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
                    const SolveOptions& options = {}) {
   return solve(Solver::direct, A, B, X, options);
+}
+
+/// Solves least-squares problems with bounds, which the operands name, or SolveOptions::nonnegative: l ≤ x ≤
+/// u, for elements that are real. Every column has its own face of the box, steps and verdict. Let φ + β be
+/// the gradient Aᴴ(b − Ax) − D²x where it may move x, and 0 where x is on a bound and it points out of the
+/// box. Column j has converged when ‖φ + β‖ ≤ T·‖Aᴴb‖; if the point of the box nearest to 0 is not 0, its
+/// gradient is the reference where that is longer. Norms of gradients in the report are those of φ + β. With
+/// D > 0, or a σ, error_bounds() bounds ‖x − x*‖. The solver does not scale: it throws UsageError, on all
+/// members, as solvers with a penalty do. Reasons: docs/decisions/0069-bounds.md.
+template <Scalar T>
+SolveReport bounded(const LinearOperator<T>& A, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
+                    const SolveOptions& options, const SolverOperands<T>& operands) {
+  return solve(Solver::bounded, A, B, X, options, operands);
 }
 
 /// Solves Hermitian positive definite systems by conjugate gradients (Hestenes, Stiefel 1952). Column j has

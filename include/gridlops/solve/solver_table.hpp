@@ -23,12 +23,13 @@ enum class Solver {
   minres,
   ista,
   fista,
-  proximal_gradient
+  proximal_gradient,
+  bounded
 };
 
 /// The problem that a solver solves.
 enum class ProblemKind {
-  least_squares,  ///< minimises ‖A x − b‖² + D²‖x‖²
+  least_squares,  ///< minimises ‖A x − b‖² + D²‖x‖²; bounded: for l ≤ x ≤ u
   hermitian,      ///< solves (A + D²I) x = b for a Hermitian A
   sparse          ///< minimises ½‖A x − b‖² + λ P(x)
 };
@@ -38,8 +39,14 @@ enum class ToleranceTest {
   gradient,        ///< ‖Aᴴ(b − Ax) − D²x‖ ≤ T‖Aᴴb‖
   residual,        ///< ‖b − Ax − D²x‖ ≤ T‖b‖
   backward_error,  ///< the tests of Paige and Saunders (ACM TOMS 8, 1982, §6) for the damped system
-  own              ///< a norm of the method's own, relative to a reference of its own: how far a step moves x
+  projected_gradient,  ///< ‖φ + β‖ ≤ T‖Aᴴb‖: what Aᴴ(b − Ax) − D²x has where bounds do not hold x back
+  own  ///< a norm of the method's own, relative to a reference of its own: how far a step moves x
 };
+/// Whether norms of A, B and bounds cannot be multiplied by powers of two for the solver, so that it refuses
+/// those of which squares leave the range of numbers.
+constexpr bool is_unscaled(ToleranceTest test) {
+  return test == ToleranceTest::projected_gradient || test == ToleranceTest::own;
+}
 /// The test as an ASCII formula for help texts.
 GRIDLOPS_EXPORT const char* formula_of(ToleranceTest test);
 
@@ -60,7 +67,8 @@ enum class Feature : unsigned {
   proximal_operator = 2048,  ///< needs SolverOperands::penalty
   error_bound = 4096,        ///< errors are bounded by the tested norm, see error_bounds()
   factor = 8192,             ///< computes a factor of A, unless SolverOperands::factor is one
-  shared_space = 16384       ///< right-hand sides share one space, and lie together: stationary_a
+  shared_space = 16384,      ///< right-hand sides share one space, and lie together: stationary_a
+  bounds = 32768             ///< bounds of x
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -133,6 +141,9 @@ inline constexpr std::array solver_rows{
     SolverRow{Solver::proximal_gradient, "proximal-gradient", ProblemKind::sparse, ToleranceTest::own,
               Feature::penalty | Feature::momentum | Feature::acceleration | Feature::proximal_operator,
               "X with any penalty", 9, 4},
+    SolverRow{Solver::bounded, "bounded", ProblemKind::least_squares, ToleranceTest::projected_gradient,
+              Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::bounds,
+              "least squares with bounds of X", 38, 5},
 };
 
 /// The row of a solver.

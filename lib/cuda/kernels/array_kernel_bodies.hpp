@@ -318,6 +318,47 @@ struct GroupNorms {
   }
 };
 
+/// The comparisons keep NaN as NaN.
+template <class R>
+__host__ __device__ R boxed(BoxKind kind, R t, R v, R x, R lower, R upper) {
+  const bool is_low = x <= lower, is_high = x >= upper;
+  if (kind == BoxKind::free) return is_low || is_high ? R(0) : v;
+  if (kind == BoxKind::chopped) return is_low == is_high || (is_low ? v <= 0 : v >= 0) ? R(0) : v;
+  if (kind == BoxKind::reach) return v > 0 ? v / (upper - x) : v < 0 ? v / (lower - x) : v;
+  if (kind == BoxKind::nearest) return x < lower ? lower : x > upper ? upper : x;
+  const R way = t * v;
+  if (kind == BoxKind::arc) return way < lower - x ? lower - x : way > upper - x ? upper - x : way;
+  const R y = x + way, of_x = x < 0 ? -x : x, of_way = way < 0 ? -way : way,
+          slack = 4 * (sizeof(R) == 4 ? R(0x1p-23) : R(0x1p-52)) * (of_x < of_way ? of_way : of_x);
+  return way < 0 && y <= lower + slack ? lower : way > 0 && y >= upper - slack ? upper : y;
+}
+
+template <class T>
+struct Boxed {
+  BoxKind kind;
+  ColumnValues<double> t;
+  MatrixView<const T> V, X, lower, upper;
+  MatrixView<T> Y;
+
+  template <class Visitor>
+  void operands(Visitor&& visit) {
+    visit.reads(V);
+    visit.reads(X);
+    visit.reads(lower);
+    visit.reads(upper);
+    visit.writes(Y);
+  }
+  __host__ __device__ void operator()(Index i, Index j) const {
+    const auto factor = static_cast<RealPart<T>>(t.value[j]);
+    const T v = V(i, j), x = X(i, j), l = lower(i, j), u = upper(i, j);
+    if constexpr (is_device_complex<T>) {
+      Y(i, j) = {boxed(kind, factor, v.re, x.re, l.re, u.re), boxed(kind, factor, v.im, x.im, l.im, u.im)};
+    } else {
+      Y(i, j) = boxed(kind, factor, v, x, l, u);
+    }
+  }
+};
+
 template <class T>
 struct ShrinkGroups {
   ColumnValues<double> t;

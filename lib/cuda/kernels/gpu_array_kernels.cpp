@@ -56,6 +56,15 @@ void CudaArrayKernels<T>::shrink_groups(const double* t, const RowGroups& groups
 }
 
 template <Scalar T>
+void CudaArrayKernels<T>::box_update(const BoxUpdate<T>& update) const {
+  const auto& [kind, t, V, X, lower, upper, Y] = update;
+  environment_.begun(
+      ArrayLaunch<DeviceScalar<T>>::box_update(environment_.stream(), kind, t, on_device(V), on_device(X),
+                                               on_device(lower), on_device(upper), on_device(Y)),
+      "the kernel box_update", launches_for<double>(Y.cols));
+}
+
+template <Scalar T>
 Index CudaArrayKernels<T>::migration_scratch_bytes(const MigrationTables<Real<T>>& tables,
                                                    Index columns) const {
   return ArrayLaunch<DeviceScalar<T>>::migration_scratch(tables, columns) * Index{sizeof(T)};

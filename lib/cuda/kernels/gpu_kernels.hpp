@@ -89,6 +89,7 @@ class CudaArrayKernels final : public ArrayKernels<T> {
   void group_norms(const RowGroups& groups, MatrixView<const T> X, MatrixView<T> N) const override;
   void shrink_groups(const double* t, const RowGroups& groups, MatrixView<const T> N,
                      MatrixView<T> X) const override;
+  void box_update(const BoxUpdate<T>& update) const override;
   Index migration_scratch_bytes(const MigrationTables<Real<T>>& tables, Index columns) const override;
   void demigrate(const MigrationTables<Real<T>>& tables, bool adds, MatrixView<const T> image,
                  MatrixView<T> data, std::byte* scratch) const override;

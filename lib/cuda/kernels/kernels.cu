@@ -155,6 +155,23 @@ cudaError_t ArrayLaunch<T>::shrink_groups(cudaStream_t stream, const double* t, 
                      });
 }
 
+template <class T>
+cudaError_t ArrayLaunch<T>::box_update(cudaStream_t stream, BoxKind kind, const double* t,
+                                       MatrixView<const T> V, MatrixView<const T> X,
+                                       MatrixView<const T> lower, MatrixView<const T> upper,
+                                       MatrixView<T> Y) {
+  return for_columns(stream, "box_update", t, Y.rows, Y.cols,
+                     [=](const ColumnValues<double>& values, Range columns) {
+                       return Boxed<T>{kind,
+                                       values,
+                                       V.col_block(columns),
+                                       X.col_block(columns),
+                                       lower.col_block(columns),
+                                       upper.col_block(columns),
+                                       Y.col_block(columns)};
+                     });
+}
+
 /// The number of traces that are migrated at once, of shares of the image, and of columns: enough threads for
 /// a GPU, in memory for a bounded number of traces. A column's sums do not depend on the number of columns.
 struct MigrationBatch {

@@ -53,6 +53,9 @@ struct ArrayLaunch {
                                  MatrixView<T> N);
   static cudaError_t shrink_groups(cudaStream_t stream, const double* t, const RowGroups& groups,
                                    MatrixView<const T> N, MatrixView<T> X);
+  static cudaError_t box_update(cudaStream_t stream, BoxKind kind, const double* t, MatrixView<const T> V,
+                                MatrixView<const T> X, MatrixView<const T> lower, MatrixView<const T> upper,
+                                MatrixView<T> Y);
 
   // Processes columns of images and data, a batch of traces at a time, in scratch memory of this many
   // elements. They add the number of launched kernels to `launches`.

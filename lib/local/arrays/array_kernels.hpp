@@ -123,6 +123,26 @@ struct RowGroups {
   constexpr Index first_row(Index group) const { return group + group / inner * (count - 1) * inner; }
 };
 
+/// What BoxUpdate computes of numbers v and x. Where x is one of l ≤ x ≤ u, a NaN of v or x stays NaN, but
+/// for a v that is left out.
+enum class BoxKind {
+  free,     ///< v where x is on neither bound, else 0
+  chopped,  ///< v where x is on one bound and v points into the box, else 0
+  arc,      ///< tv as far as x + tv is in the box, else the way from x to the bound
+  reach,    ///< 1/t for the largest t with x + tv in the box; 0 where any t has that
+  step,     ///< x + tv, or the bound that it passes, or reaches but for a few roundings
+  nearest   ///< the number in the box that is nearest to x, which may be anywhere; v is not read
+};
+/// Y ← this function of V and X, element by element, for the box from `lower` to `upper`, whose bounds may be
+/// infinite; of complex numbers both parts. Y may be V or X.
+template <Scalar T>
+struct BoxUpdate {
+  BoxKind kind;
+  const double* t;  ///< one for each column, the host's
+  MatrixView<const T> V, X, lower, upper;
+  MatrixView<T> Y;
+};
+
 /// One term of a sum of bands along dimensions of the same arrays.
 template <class R>
 struct BandTerm {
@@ -173,6 +193,8 @@ class ArrayKernels {
   /// alive. Throws OutOfMemory, and errors of the vendor's library, on this rank alone.
   virtual std::unique_ptr<LineTransform<T>> line_transform(const std::shared_ptr<Backend>& backend,
                                                            const FourierLines& lines) const = 0;
+
+  virtual void box_update(const BoxUpdate<T>& update) const = 0;
 };
 
 template <Scalar T>

@@ -3,7 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <complex>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -39,6 +41,29 @@ T masked(T x, Index keep) {
     using Bits = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
     return std::bit_cast<T>(std::bit_cast<Bits>(x) & static_cast<Bits>(keep));
   }
+}
+
+/// The comparisons keep NaN as NaN.
+template <std::floating_point R>
+R boxed(BoxKind kind, R t, R v, R x, R lower, R upper) {
+  const bool is_low = x <= lower, is_high = x >= upper;
+  const R way = t * v;
+  switch (kind) {
+    case BoxKind::free:
+      return is_low || is_high ? 0 : v;
+    case BoxKind::chopped:
+      return is_low == is_high || (is_low ? v <= 0 : v >= 0) ? 0 : v;
+    case BoxKind::arc:
+      return way < lower - x ? lower - x : way > upper - x ? upper - x : way;
+    case BoxKind::reach:
+      return v > 0 ? v / (upper - x) : v < 0 ? v / (lower - x) : v;
+    case BoxKind::nearest:
+      return x < lower ? lower : x > upper ? upper : x;
+    case BoxKind::step:
+      break;
+  }
+  const R y = x + way, slack = 4 * std::numeric_limits<R>::epsilon() * std::max(std::abs(x), std::abs(way));
+  return way < 0 && y <= lower + slack ? lower : way > 0 && y >= upper - slack ? upper : y;
 }
 
 template <Scalar T>
@@ -122,6 +147,20 @@ class HostArrayKernels final : public ArrayKernels<T> {
         T* const x = X.column(j) + groups.first_row(g);
         for (Index k = 0; k < groups.count; ++k) x[k * groups.inner] *= factor;
       }
+    });
+  }
+
+  void box_update(const BoxUpdate<T>& update) const override {
+    for_each_piece(update.Y.rows, update.Y.cols, [&update](Range rows, Index j) {
+      const auto reals = [&](const MatrixView<const T>& Z) {
+        return reinterpret_cast<const Real<T>*>(Z.column(j) + rows.begin);
+      };
+      const Real<T>*v = reals(update.V), *x = reals(update.X), *l = reals(update.lower),
+            *u = reals(update.upper);
+      auto* const y = reinterpret_cast<Real<T>*>(update.Y.column(j) + rows.begin);
+      const auto t = static_cast<Real<T>>(update.t[j]);
+      const Index parts = is_complex<T> ? 2 * rows.size : rows.size;
+      for (Index i = 0; i < parts; ++i) y[i] = boxed(update.kind, t, v[i], x[i], l[i], u[i]);
     });
   }
 

@@ -31,6 +31,7 @@ struct TrueNorms {
   // For a method that follows quadrature: what the gradient, or the residual of which it is formed, has
   // drifted by in the recurrence.
   ColumnScalars gradient_drift = {}, residual_drift = {};
+  ColumnScalars quadrature = {};  ///< for a method that computes it from x: ColumnReport::quadrature
 };
 
 /// The properties of a method that do not depend on its operands.

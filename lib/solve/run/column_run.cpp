@@ -68,7 +68,7 @@ template <Scalar T>
 void ColumnRun<T>::start() {
   const TraceRegion region("start");
   if (!batch_.begins_from_x) batch_.solve.state.x().set_zero();
-  if (batch_.solve.method.traits().test == ToleranceTest::own) {
+  if (is_unscaled(batch_.solve.method.traits().test)) {
     batch_.solve.method.start(*this);
     if (leave_out_far_guesses()) batch_.solve.method.start(*this);
   } else {
@@ -167,9 +167,10 @@ bool ColumnRun<T>::verify() {
     take_true_norms(j, norms);
     if (norms.reference.size() > 0) state.reference = norms.reference[j];
     if (norms.rounding.size() > 0) state.rounding_norm = norms.rounding[j];
-    const RecomputedNorm tested{norms.tested[j],
-                                norms.gradient_drift.size() > 0 ? norms.gradient_drift[j] : 0,
-                                norms.residual_drift.size() > 0 ? norms.residual_drift[j] : 0};
+    const RecomputedNorm tested{
+        norms.tested[j], norms.gradient_drift.size() > 0 ? norms.gradient_drift[j] : 0,
+        norms.residual_drift.size() > 0 ? norms.residual_drift[j] : 0,
+        norms.quadrature.size() > 0 ? std::optional(norms.quadrature[j]) : std::nullopt};
     goes_on[at(j)] = batch_.verdicts.verify(state, tested, ends()) ? 1 : 0;
   }
   if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) {
@@ -297,6 +298,7 @@ void ColumnRun<T>::set_norms(const KnownNorms& norms) {
   set(norms.data, &ColumnState::data_norm);
   set(norms.objective, &ColumnState::objective);
   set(norms.rounding, &ColumnState::rounding_norm);
+  set(norms.quadrature, &ColumnState::quadrature);
 }
 
 template <Scalar T>

@@ -22,11 +22,12 @@ struct KnownNorms {
   ColumnScalars x = {};         ///< ‖x‖
   ColumnScalars A = {};         ///< the best known lower bound of ‖A‖
   ColumnScalars damped_A = {};  ///< the same of [A; D·I], where the method's test refers to it
-  ColumnScalars condition = {};  ///< the best known estimate of cond(A)
-  ColumnScalars reference = {};  ///< the reference of the tolerance
-  ColumnScalars data = {};       ///< ‖b‖
-  ColumnScalars objective = {};  ///< the objective, for methods with a penalty
-  ColumnScalars rounding = {};   ///< the tested norm that rounding alone produces, for the method's own test
+  ColumnScalars condition = {};   ///< the best known estimate of cond(A)
+  ColumnScalars reference = {};   ///< the reference of the tolerance
+  ColumnScalars data = {};        ///< ‖b‖
+  ColumnScalars objective = {};   ///< the objective, for methods with a penalty
+  ColumnScalars rounding = {};    ///< the tested norm that rounding alone produces, for the method's own test
+  ColumnScalars quadrature = {};  ///< for a method that computes it from x: ColumnReport::quadrature
 };
 
 /// The square roots, or 0 where rounding has made a square negative. NaN stays NaN.
@@ -68,6 +69,10 @@ class ColumnRun {
   /// Y ← the right-hand side of the active columns: b, or b − Ax₀ if x is a correction of x₀.
   void copy_right_hand_side(DistMatrix<T>& Y) const {
     copy_columns_of(batch_.residuals ? *batch_.residuals : batch_.B, Y);
+  }
+  /// Y ← the active columns, in their current places, of a matrix with the columns of the whole B.
+  void copy_operand(const ConstDistMatrix<T>& of_all, DistMatrix<T>& Y) const {
+    copy_columns_of(of_all.column_slice(batch_.columns.first, batch_.columns.sizes), Y);
   }
   /// Whether the first residual is b itself.
   bool begins_from_data() const { return !batch_.begins_from_x && !batch_.residuals; }

@@ -31,7 +31,8 @@ double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTe
                in_residual = norm_A * x + norms.data_norm / root,
                in_damping = 2 * std::pow(norms.damp / root, 2) * x,
                in_product = test == ToleranceTest::residual ? in_residual / root : norm_A * r + in_residual;
-  return of_gradient + of_difference + epsilon / 2 * (in_product + in_damping);
+  const double of_bounds = test == ToleranceTest::projected_gradient ? 2 : 1;
+  return of_gradient + of_bounds * (of_difference + epsilon / 2 * (in_product + in_damping));
 }
 
 namespace {
@@ -81,6 +82,7 @@ bool at_rounding_level(const ColumnNorms& norms, const VerdictLimits& limits, co
   const RoundingBounds bounds(norms, limits);
   const double half_the_digits = std::sqrt(limits.epsilon), r = norms.damped_residual_norm();
   switch (limits.test) {
+    case ToleranceTest::projected_gradient:
     case ToleranceTest::own:
       return norms.tested_norm <= norms.rounding_norm;
     case ToleranceTest::residual:
@@ -117,6 +119,7 @@ std::optional<StopReason> judge(const ColumnNorms& norms, const VerdictLimits& l
 bool is_exhausted(const ColumnNorms& norms, const VerdictLimits& limits) {
   const RoundingBounds bounds(norms, limits);
   switch (limits.test) {
+    case ToleranceTest::projected_gradient:
     case ToleranceTest::own:
       return false;
     case ToleranceTest::residual:

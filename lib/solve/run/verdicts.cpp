@@ -85,7 +85,8 @@ void Verdicts::follow_quadrature(ColumnState& column, double step, double ratio)
 }
 
 void Verdicts::add_drift(ColumnState& column, const RecomputedNorm& tested) const {
-  if (column.quadrature == 1) return;
+  if (tested.quadrature) column.quadrature = *tested.quadrature;
+  if (tested.quadrature || column.quadrature == 1) return;
   const double drift = std::max(tested.gradient_drift, std::abs(tested.norm - column.tested_norm)) +
                        root_of_least_eigenvalue(column) * tested.residual_drift,
                root = (std::sqrt(column.quadrature) * column.tested_norm + drift) / tested.norm;
@@ -120,7 +121,7 @@ bool Verdicts::goes_back_to_best(const ColumnState& column) const {
 }
 
 bool Verdicts::is_astray(const ColumnState& column) const {
-  if (rules_.test == ToleranceTest::own || column.iterations == 0 || is_solved(*column.reason) ||
+  if (is_unscaled(rules_.test) || column.iterations == 0 || is_solved(*column.reason) ||
       column.reason == StopReason::non_finite)
     return false;
   const double of_zero = rules_.x_is_correction ? column.first_residual_norm : column.data_norm,

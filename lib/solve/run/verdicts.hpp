@@ -34,6 +34,7 @@ struct RecomputedNorm {
   double gradient_drift = 0;  ///< the distance of both gradients, or of residuals for a definite A, if known
   double residual_drift =
       0;  ///< the distance of both residuals b − Ax, from which a method forms its gradient
+  std::optional<double> quadrature{};  ///< if it is computed, too
 };
 
 /// Holds the columns of a batch, and knows which of them take part. verdict() decides whether a column is

@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from dataclasses import dataclass, field, fields
-from typing import Any, Callable, Mapping, Protocol, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,8 @@ class SolveOptions:
     one_pass: bool = False
     #: Every ``guard`` iterations, checks the recurrence for flipped bits. 0: never.
     guard: int = 0
+    #: x ≥ 0. Other bounds are arguments of :func:`bounded`.
+    nonnegative: bool = False
     #: The weight of the penalty; half of PyLops' eps.
     lambda_: PerColumn = 0
     #: "soft", "hard" or "half".
@@ -295,15 +297,16 @@ def solver_names() -> list[str]:
 
 
 def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, S: Operator | None = None,
-          penalty: Proximal | None = None, variances: Matrix | None = None, factor: Factor | None = None, out: Matrix | None = None,
-          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+          penalty: Proximal | None = None, variances: Matrix | None = None, factor: Factor | None = None, lower: Bounds | None = None,
+          upper: Bounds | None = None, out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
     B is in ``A.range``. Returns X, in ``A.domain``, and the report. On one rank, B and ``x0`` may be whole arrays; if B
     is one, X is, too. ``x0`` is an initial guess. With ``out``, the solver writes X there; ``out`` may be x0, and must
     share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg" and "pcgls",
     ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
-    ``variances``, with the layout of X, gets the estimates of "lsqr", or what "direct" has exactly. ``factor`` is that of "direct". A column that does not converge is a result, not
+    ``variances``, with the layout of X, gets the estimates of "lsqr", or what "direct" has exactly. ``factor`` is that of "direct",
+    and ``lower`` and ``upper`` are those of :func:`bounded`. A column that does not converge is a result, not
     an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
     sends anything.
     """
@@ -312,7 +315,41 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     if factor is not None and not isinstance(factor, Factor):
         raise UsageError(f"a factor must be what gridlops.factor(A, damp) returned, not a value of type {type(factor).__name__}")
     given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances, factor)]
-    return solved(A, B, x0, out, options, changes, lambda native, b, x, how: native.solve(solver, A.native, b, x, how, *given))
+
+    def call(native: Any, b: Any, x: Any, how: Any) -> dict[str, Any]:
+        bounds = [_bounds(A, each, x.layout.shape[1]) for each in (lower, upper)]
+        return cast("dict[str, Any]", native.solve(solver, A.native, b, x, how, *given, *(None if each is None else each.native for each in bounds)))
+
+    return solved(A, B, x0, out, options, changes, call)
+
+
+#: A number for all elements; or on every rank an array for all columns, or with a column for each of B; or a matrix.
+Bounds = float | npt.NDArray[Any] | Matrix
+
+
+def _bounds(A: Operator, bounds: Bounds | None, columns: int) -> Matrix | None:
+    """The bounds in a matrix with the layout of X."""
+    if bounds is None or isinstance(bounds, Matrix):
+        return None if bounds is None else same_type(A, bounds)
+    array = np.asarray(bounds, np.float64)
+    rows = A.shape[1]
+    if array.size == rows and columns != 1 or array.ndim == 1:
+        array = array.reshape(-1, 1)
+    if array.ndim and array.shape not in ((rows, 1), (rows, columns)):
+        raise UsageError(f"bounds of {array.shape} do not fit models of {rows} x {columns}: they must be a number, a vector of {rows}, or have X's shape")
+    whole = np.broadcast_to(array, (rows, columns))
+    return zeros(A.domain, columns, A.dtype).fill(lambda i, j: whole[i, j])
+
+
+def bounded(A: Operator, B: Columns, x0: Columns | None = None, *, lower: Bounds | None = None, upper: Bounds | None = None,
+            out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+    """Least squares with lower ≤ x ≤ upper, or ``nonnegative``: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖². Otherwise like :func:`cgls`.
+
+    Bounds are a number, a vector for all columns, an array with a column for each of B, the same on every rank, or a
+    matrix with the layout of X. They may be infinite, and equal. Column j has converged when the part of its gradient that
+    may move x is at most tolerance · ‖Aᴴb‖. A and B are real.
+    """
+    return solve("bounded", A, B, x0, lower=lower, upper=upper, out=out, options=options, **changes)
 
 
 def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
@@ -395,7 +432,7 @@ def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: floa
     same_type(B, X)
     damps = [float(value) for value in np.atleast_1d(np.asarray(damp, np.float64))]
     return np.asarray(functions_for(X.dtype).error_bounds(
-        report["residual_norms"], report["relative_normal_residual_norms"], report["tested_norms"], report["quadratures"],
+        report["solver"], report["residual_norms"], report["relative_normal_residual_norms"], report["tested_norms"], report["quadratures"],
         report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite, difference_norm))
 
 
