@@ -121,7 +121,8 @@ void SolveLog<T>::report_batch(const Verdicts& verdicts) {
     const ColumnState column = verdicts.reported(static_cast<Index>(j));
     const bool lost = column.reason == StopReason::non_finite;
     const double relative_normal_norm =
-        scaled.data_norm > 0 ? std::ldexp(scaled.final_normal_norm / scaled.data_norm, -scaled.scale.A) : 0;
+        scaled.data_norm > 0 ? std::ldexp(scaled.final_normal_norm / scaled.data_norm, -scaled.scale.A)
+                             : column.final_normal_norm;
     report_.columns[at(numbers_[j])] = {*column.reason,
                                         column.iterations,
                                         lost ? nan : column.final_residual_norm,

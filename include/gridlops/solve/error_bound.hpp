@@ -42,6 +42,11 @@ struct ErrorBoundOptions {
 ///
 ///   ‖x − x*‖ ≤ √Q ‖g‖/μ + u ((‖A‖_F + 2D²)‖x‖ + ‖b‖)/μ.
 ///
+/// For bounded(), with the gap G = max gᵀd − μ‖d‖²/2 over all x + d in the box, by which at most f/2 can
+/// fall, Q = 2μG/‖φ + β‖². With e, what rounding hides in g, and the energy E² = ‖Ad‖² + D²‖d‖² of d = x* −
+/// x, E² ≤ gᵀd + eᵀd ≤ G + E²/2 + eᵀd. So E ≤ √(2G) + 2ω, where eᵀd ≤ ωE, and the bound has the terms above
+/// with φ + β for g, and those of the difference and of rounding twice.
+///
 /// report and X: from a solver with Feature::error_bound, which was given B. Throws ShapeError, on all
 /// members, if they do not match, and UsageError if a number is negative, if no matrix with this ‖A‖_F has
 /// singular values that are all ≥ σ (σ > ‖A‖_F/√n), if is_definite and difference_norm are both given, or if

@@ -39,16 +39,17 @@ GRIDLOPS_EXPORT Index largest_batch(const Partition& columns, Index batch);
 struct ColumnReport {
   StopReason reason = StopReason::iteration_limit;
   Index iterations = 0;
-  double residual_norm = 0;                  ///< ‖b − Ax‖, without damping, from its definition
-  double normal_residual_norm = 0;           ///< ‖Aᴴ(b − Ax) − D²x‖, from its definition
-  double relative_normal_residual_norm = 0;  ///< divided by ‖b‖, or 0 if b is 0: in the units of A
+  double residual_norm = 0;  ///< ‖b − Ax‖, without damping, from its definition
+  double normal_residual_norm = 0;  ///< ‖Aᴴ(b − Ax) − D²x‖, for bounded ‖φ + β‖, from its definition
+  double relative_normal_residual_norm = 0;  ///< divided by ‖b‖, unless b is 0: in the units of A
   double operator_norm = 0;  ///< a lower bound of ‖A‖; for lsqr and lsmr an estimate of the Frobenius norm,
                              ///< which for lsqr is that of [A; D·I]
   double condition = 0;  ///< an estimate of cond(A), including damping, for lsqr and lsmr; else 0
   double reference_norm = 0;  ///< the reference of the tolerance: ‖Aᴴb‖, for cg() ‖b‖, for ista() ‖x‖, …
   double tested_norm = 0;  ///< the norm that is tested, from its definition, divided by its reference
   /// Where the method bounds errors by Gauss-Radau quadrature: ‖M⁻¹g‖² is at most this times ‖g‖²/μ², but for
-  /// rounding, with M, g and μ as in error_bounds() for SolveReport::sigma_min. 1 is always true.
+  /// rounding, with M, g and μ as in error_bounds() for SolveReport::sigma_min; for bounded, ‖x − x*‖² is. 1
+  /// is always true.
   double quadrature = 1;
 };
 

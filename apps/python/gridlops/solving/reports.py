@@ -32,7 +32,7 @@ class SolveReport(dict[str, Any]):
     column_iterations: npt.NDArray[np.int64]
     residual_norms: npt.NDArray[np.float64]  #: ‖b − Ax‖, from its definition
     normal_residual_norms: npt.NDArray[np.float64]  #: ‖Aᴴ(b − Ax) − D²x‖, from its definition
-    relative_normal_residual_norms: npt.NDArray[np.float64]  #: the same divided by ‖b‖, or 0 if b is 0: for :func:`error_bounds`
+    relative_normal_residual_norms: npt.NDArray[np.float64]  #: the same divided by ‖b‖, unless b is 0: for :func:`error_bounds`
     operator_norms: npt.NDArray[np.float64]
     conditions: npt.NDArray[np.float64]
     reference_norms: npt.NDArray[np.float64]  #: the tolerance is relative to it: ‖Aᴴb‖; for cg ‖b‖, for ista ‖x‖, …
