@@ -29,6 +29,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+import bounded_area
 import change_area
 import compressed_area
 import files_area
@@ -54,6 +55,7 @@ AREAS = {"solve": (solve_area.check, strategies.all_solves()),
          "spectrum": (spectrum_area.check, strategies.spectra()),
          "state": (state_area.check, strategies.states()),
          "sweep": (sweep_area.check, strategies.sweeps()),
+         "boxed": (bounded_area.check, strategies.boxed()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),
          "compressed": (compressed_area.check, strategies.compressed()),

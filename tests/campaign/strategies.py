@@ -49,7 +49,7 @@ def scales(draw, name, solver):
     """Powers of two for A and B, even, so that A and D² fit: up to 1e±147, in single precision 1e±27. Methods with a penalty have
     narrower ranges (docs/solvers.md), of which columns of B with scales of their own take a part."""
     largest, within = (490, 860) if name in ("f64", "c128") else (70, 60)
-    if solver in ("ista", "fista"):
+    if solver in ("ista", "fista", "bounded"):
         largest, within = (230, 400) if name in ("f64", "c128") else (8, 16)
     even = st.integers(-largest // 2, largest // 2).map(lambda half: 2 * half)
     # The solution has the scale q − p, and must fit the type; gradients have p + q.
@@ -258,6 +258,17 @@ def states(draw):
             "numbers": draw(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 15)).map(list), min_size=1, max_size=3)),
             "names": draw(st.lists(names, min_size=1, max_size=4, unique=True)),
             "how": {"transport": "mpi", "grid": [1, 1], "ranks": 1}}
+
+
+@st.composite
+def boxed(draw):
+    """Least squares with bounds, which may be infinite, equal, or so tight that all of x is on them."""
+    case = draw(solves(("f64", "f32"), ("bounded",)))
+    damps = one_of(0, 1e-3, 0.1, 1)
+    case.update(area="boxed", other=None, out_is_B=False, error=draw(one_of(0, 0, 0, 1e-3)),
+                box={"kind": draw(one_of("nonnegative", "nonnegative", "box", "mixed", "touching", "fixed", "tight")), "seed": draw(seeds)},
+                damp=draw(damps) if case["error"] or draw(st.booleans()) else draw(st.lists(damps, min_size=len(case["rhs"]), max_size=len(case["rhs"]))))
+    return case
 
 
 @st.composite

@@ -82,6 +82,9 @@ def solve(request):
         P = gl.diagonal(op.domain, d)
     if "error" in options:
         options["frobenius_norm"] = gl.frobenius_norm(matrix)
+    for name in ("lower", "upper"):  # of a box
+        if request.get(name) is not None:
+            options[name] = request[name]
     solver = request["solver"]
     refused = None
     try:

@@ -83,6 +83,9 @@ void call_every_kernel(const std::shared_ptr<Backend>& shared) {
     kernels.gemm_batched(2, Op::none, Op::none, T(1), {{a, 2, 2}, 4}, {{b, 2, 2}, 4}, T(0), {{c, 2, 2}, 4});
   });
   elsewhere([&] { kernels.clip(-1, 1, C); });
+  elsewhere([&] {
+    kernels.arrays().box_update({BoxKind::step, std::vector<double>(6).data(), A, C, A, B, C});
+  });
   std::unique_ptr<LineTransform<T>> transform;
   elsewhere([&] {
     transform = kernels.arrays().line_transform(

@@ -140,6 +140,17 @@ TEMPLATE_TEST_CASE("Kernels of a GPU that work element by element give what the 
     compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.data(), o.X.view); });
     compare<T>([=](K k, O o) { k.column_threshold(kind, o.thresholds.data(), o.output.view); });
   }
+  for (const BoxKind kind :
+       {BoxKind::nearest, BoxKind::free, BoxKind::chopped, BoxKind::arc, BoxKind::reach, BoxKind::step}) {
+    compare<T>([=](K k, O o) {
+      // Bounds below and above Y, then V = X and a point in the box.
+      const MatrixView<T> V = o.X.view, x = o.Y.view, lower = o.output.view;
+      k.copy(x, lower);
+      k.clip(-std::numeric_limits<double>::infinity(), 0.25, lower);
+      k.arrays().box_update({BoxKind::nearest, o.thresholds.data(), V, x, lower, V, x});
+      k.arrays().box_update({kind, o.thresholds.data(), V, x, lower, V, lower});
+    });
+  }
   for (const bool of_neighbours : {false, true}) {
     compare<T>([=](K k, O o) {
       const MatrixView<T> X = o.X.view;

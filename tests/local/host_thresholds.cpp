@@ -65,6 +65,51 @@ TEMPLATE_LIST_TEST_CASE("clip projects onto a box, and leaves NaN", "[kernels]",
   CHECK(is_nan(spoiled[0]));
 }
 
+TEMPLATE_TEST_CASE("Updates in a box say how far numbers may go, and end on bounds exactly", "[kernels]",
+                   float, double) {
+  using T = TestType;
+  const HostKernels<T> kernels;
+  const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN(),
+          epsilon = std::numeric_limits<T>::epsilon();
+  const double t = 2;
+  const auto updated = [&](BoxKind kind, T v, T x, T lower, T upper) {
+    T y = 7;
+    const auto view = [](T& z) { return MatrixView<T>(&z, 1, 1); };
+    kernels.arrays().box_update({kind, &t, view(v), view(x), view(lower), view(upper), view(y)});
+    return y;
+  };
+  // v, x, l, u, and what is expected of free, chopped, arc, reach and step.
+  const T cases[][9] = {
+      {3, 1, 0, infinity, 3, 0, 6, 0, 7},   // nothing is met
+      {3, 1, 0, 4, 3, 0, 3, 1, 4},          // the upper bound is met
+      {-1, 1, 0, 4, -1, 0, -1, 1, 0},       // the lower one
+      {-1, 0, 0, 4, 0, 0, 0, infinity, 0},  // v leads out of the box
+      {1, 0, 0, 4, 0, 1, 2, 0.25, 2},       // into it
+      {1, 4, 0, 4, 0, 0, 0, infinity, 4},   // out at the other end
+      {-1, 4, 0, 4, 0, -1, -2, 0.25, 2},    // into it
+      {1, 2, 2, 2, 0, 0, 0, infinity, 2},   // there is one number
+      {0, 2, 2, 5, 0, 0, 0, 0, 2},          // no way
+      {1, 0, -infinity, infinity, 1, 0, 2, 0, 2},
+  };
+  constexpr BoxKind kinds_of_case[] = {BoxKind::free, BoxKind::chopped, BoxKind::arc, BoxKind::reach,
+                                       BoxKind::step};
+  for (const auto& [v, x, l, u, free, chopped, arc, reach, step] : cases) {
+    const T expected[] = {free, chopped, arc, reach, step};
+    CAPTURE(v, x, l, u);
+    for (std::size_t k = 0; k < 5; ++k) CHECK(updated(kinds_of_case[k], v, x, l, u) == expected[k]);
+  }
+  // A step that ends a rounding before the bound ends on it, but one that leads away does not.
+  CHECK(updated(BoxKind::step, T(-0.5) + epsilon, 1 + epsilon, 0, infinity) == 0);
+  CHECK(updated(BoxKind::step, epsilon, 2, 2, infinity) == 2 * (1 + epsilon));
+  CHECK(updated(BoxKind::nearest, 0, -3, -1, 2) == -1);
+  CHECK(updated(BoxKind::nearest, 0, 3, -1, 2) == 2);
+  CHECK(updated(BoxKind::nearest, nan, 1, -1, 2) == 1);
+  for (const BoxKind kind : {BoxKind::free, BoxKind::arc, BoxKind::reach, BoxKind::step})
+    CHECK(is_nan(updated(kind, nan, 1, 0, 2)));
+  for (const BoxKind kind : {BoxKind::reach, BoxKind::step, BoxKind::nearest})
+    CHECK(is_nan(updated(kind, 1, nan, 0, 2)));
+}
+
 TEMPLATE_LIST_TEST_CASE("column_threshold shrinks columns by their own thresholds", "[kernels]", Scalars) {
   using T = TestType;
   const HostKernels<T> kernels;

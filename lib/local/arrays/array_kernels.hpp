@@ -123,8 +123,8 @@ struct RowGroups {
   constexpr Index first_row(Index group) const { return group + group / inner * (count - 1) * inner; }
 };
 
-/// What BoxUpdate computes of numbers v and x. Where x is one of l ≤ x ≤ u, a NaN of v or x stays NaN, but
-/// for a v that is left out.
+/// The function of two numbers v and x that a BoxUpdate computes, for l ≤ x ≤ u. A NaN of v stays NaN where v
+/// counts, and one of x in steps.
 enum class BoxKind {
   free,     ///< v where x is on neither bound, else 0
   chopped,  ///< v where x is on one bound and v points into the box, else 0

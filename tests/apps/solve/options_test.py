@@ -30,6 +30,9 @@ CASES = {
     "save": (["--save", "all"], ["--save", "chosen"], [*SWEEP, "--choose", "discrepancy", "--noise", 1]),
     "lambda": (["--lambda", 0.25], ["--lambda", 0.5], []),
     "lambda-relative": (["--lambda-relative", 0.25], ["--lambda-relative", 0.5], []),
+    "nonnegative": ([], ["--nonnegative"], []),
+    "lower": (["--lower", -0.5], ["--lower", 0.25], []),
+    "upper": (["--upper", 0.5], ["--upper", 0.25], []),
     "threshold": (["--threshold", "soft"], ["--threshold", "hard"], []),
     "step": (["--step", 0.001], ["--step", 0.002], []),
     "backtracking": ([], ["--backtracking"], []),
@@ -84,6 +87,8 @@ def base(name, solver):
     words = ["--solver", solver]
     if solver in ("ista", "fista") and name not in ("lambda", "lambda-relative"):
         words += ["--lambda", 0.125]
+    if solver == "bounded" and name not in ("nonnegative", "lower", "upper"):
+        words += ["--upper", 0.125]
     return words
 
 

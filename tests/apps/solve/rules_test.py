@@ -50,6 +50,7 @@ SOLVE = [
      "--sigma-min proven needs --algorithm stationary-a or block, and not summa: it reads whole rows of A"),
     (["--sigma-min", "proven", "--device", "gpu"], "--sigma-min proven is for --device cpu, not for gpu"),
     (["--error", 0.01], "nothing bounds errors without damping, unless --sigma-min says that no singular value of A is near 0"),
+    (["--solver", "bounded"], "--solver bounded needs --nonnegative, --lower or --upper; without bounds cgls takes fewer iterations"),
     (["--solver", "ista"], "--solver ista needs --lambda, the weight of the penalty that makes X sparse, or --lambda-relative, 0.1 "
                            "say; 0 would be least squares, which lsqr solves in far fewer iterations"),
 ]

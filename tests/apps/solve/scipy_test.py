@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import scipy.optimize
 import scipy.sparse.linalg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -204,6 +205,30 @@ def check_condition_limits(suite, rng):
                     suite.check((column["reason"], column["iterations"]) == ("condition_limit", k), solver, damp, limit, column, k)
 
 
+def check_bounds(suite, rng):
+    """Nonnegative least squares, and bounds in files and numbers, against scipy.optimize; f agrees to 1e-12, x where A has full rank."""
+    for rows, cols in [(60, 40), (30, 40)]:
+        problem = Problem(suite, rng.standard_normal((rows, cols)), rng.standard_normal((rows, 3)))
+        damp = 0.3
+        stacked, data = np.vstack([problem.A, damp * np.eye(cols)]), np.vstack([problem.B, np.zeros((cols, 3))])
+        lower, upper = np.where(rng.random((cols, 1)) < 0.3, -np.inf, -0.1), np.where(rng.random((cols, 3)) < 0.3, np.inf, 0.2)
+        np.save(suite.folder / "lower.npy", lower)
+        np.save(suite.folder / "upper.npy", np.asfortranarray(upper))
+        for words, low, high in [(["--nonnegative"], np.zeros((cols, 1)), np.full((cols, 3), np.inf)),
+                                 (["--lower", "lower.npy", "--upper", "upper.npy"], lower, upper),
+                                 (["--lower", -0.05, "--upper", "inf"], np.full((cols, 1), -0.05), np.full((cols, 3), np.inf))]:
+            for ranks, grid in [(None, None), (3, (3, 1)), (4, (2, 2))]:
+                _, X, report = problem.solve(*words, "--damp", damp, "--tolerance", 1e-13, "--sigma-min", 0, "--iterations", 2000, ranks=ranks, grid=grid)
+                for j in range(3):
+                    peer = scipy.optimize.lsq_linear(stacked, data[:, j], (low[:, 0], high[:, j]), method="bvls", tol=1e-15).x
+                    f, of_peer = (np.linalg.norm(data[:, j] - stacked @ x) ** 2 for x in (X[:, j], peer))
+                    suite.check(report["columns"][j]["reason"] in ("converged", "stagnated"), report["columns"][j], words)
+                    suite.check((X[:, j] >= low[:, 0]).all() and (X[:, j] <= high[:, j]).all(), "x is outside of its bounds", words, "column", j)
+                    suite.check(f <= (1 + 1e-12) * of_peer, f, "is more than SciPy's", of_peer, words, "column", j)
+                    suite.close(X[:, j], peer, 1e-8 * np.linalg.norm(peer), words, "column", j)
+                    suite.check(np.linalg.norm(X[:, j] - peer) <= report["columns"][j]["error_bound"] + 1e-12, "the bound of", words, "column", j)
+
+
 def test(suite, _):
     rng = np.random.default_rng(7)
     check_least_squares(suite, rng)
@@ -213,6 +238,7 @@ def test(suite, _):
     check_reasons(suite, rng)
     check_estimates(suite)
     check_condition_limits(suite, rng)
+    check_bounds(suite, np.random.default_rng(11))
 
 
 if __name__ == "__main__":
