@@ -78,7 +78,7 @@ from .matrices import Matrix, hilbert_order
 from .operators import (Operator, block_diagonal, damped, diagonal, function_operator, high_plane, horizontal_stack, identity,
                         local_matrix, local_operator, matrix_mult, vertical_stack, zero)
 from .solving.proximal import (Proximal, box, l21_norm, l21_norm_along, postcompose, precompose, quadratic, separable_sum,
-                       threshold_penalty)
+                               threshold_penalty)
 from .solving.refinement import difference_norm, solve_refined
 from .solving.reports import IterationRecord, SolveReport
 from .solving.ridges import Ridge, RidgeCV, RidgeReport, ridge
