@@ -40,10 +40,13 @@ class RankPlan {
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block_of_matrix();
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest)) +
               (plan_.curves > 0 ? block(plan_.range.layout(shape.nrhs)) : 0);
-    r[solution] = block(plan_.domain.layout(shape.nrhs)) *
-                      (1 + (plan_.variances ? 1 : 0) + plan_.bounds + (plan_.curves > 0 ? 2 : 0)) +
-                  block(plan_.domain.layout(plan_.rest));
-    r[vectors] = solver_workspace();
+    r[solution] =
+        block(plan_.domain.layout(shape.nrhs)) *
+            (1 + (plan_.variances ? 1 : 0) + plan_.bounds + (plan_.curves > 0 ? 2 : 0) +
+             (plan_.may_factor && plan_.initial_guess ? 1 : 0)) +
+        block(plan_.domain.layout(plan_.rest));
+    r[vectors] = solver_workspace(plan_.space_bytes ? Solver::pcgls : plan_.iteration.solver);
+    if (plan_.may_factor) r[vectors] = std::max(r[vectors], solver_workspace(Solver::direct));
     r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
@@ -70,11 +73,11 @@ class RankPlan {
 
   Index columns_at_a_time() const { return std::max(plan_.shape.nrhs, plan_.rest); }
 
-  Index solver_workspace() const {
+  Index solver_workspace(Solver solver) const {
+    const bool one_pass = plan_.iteration.one_pass && gridlops::row_of(solver).has(Feature::one_pass);
     return solver_workspace_bytes(
-        {plan_.space_bytes ? Solver::pcgls : plan_.iteration.solver, plan_.range, plan_.domain,
-         plan_.shape.type, columns_at_a_time(), plan_.batch, plan_.damped, plan_.initial_guess,
-         plan_.iteration.one_pass, plan_.scaled, plan_.guarded, plan_.own_damps},
+        {solver, plan_.range, plan_.domain, plan_.shape.type, columns_at_a_time(), plan_.batch, plan_.damped,
+         plan_.initial_guess, one_pass, plan_.scaled, plan_.guarded, plan_.own_damps},
         row_, col_);
   }
 

@@ -53,6 +53,15 @@ SolveProgress::SolveProgress(Index batches, std::shared_ptr<const NonzerosShown>
     : batches_(batches), nonzeros_(std::move(nonzeros)), has_bar_(isatty(STDERR_FILENO) == 1) {}
 
 void SolveProgress::start(const SolveStart& start) {
+  if (tolerance_ > 0 || iteration_limit_ > 0) {  // the solver before did not come to an end
+    print_row(last_);
+    erase_bar();
+    print(fmt::format("{} takes its place\n", start.solver));
+    last_ = start_of_batch_ = {};
+    last_printed_ = 0;
+    last_row_seconds_ = last_bar_seconds_ = patience_ = 0;
+    clock_.lap();
+  }
   tolerance_ = start.tolerance;
   iteration_limit_ = start.max_iterations;
   print(fmt::format("{}iteration      smallest        median       largest    {}columns  seconds\n",

@@ -99,6 +99,11 @@ std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, co
     figures.emplace_back("sketch_rows", static_cast<double>(sketch_rows(task.shape.cols)));
     figures.emplace_back("sketch_failure", sketch_failure);
   }
+  if (task.patience && solved.factored) {
+    figures.emplace_back("direct_seconds_predicted", *task.patience);
+    figures.emplace_back("first_solver_seconds", solved.factored->seconds);
+    figures.emplace_back("first_solver_iterations", static_cast<double>(solved.factored->iterations));
+  }
   if (solved.disk) {
     figures.emplace_back("disk_bytes", solved.disk->bytes);
     figures.emplace_back("disk_bytes_read", solved.disk->bytes_read);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gridlops/solve/solve_or_factor.hpp"
 #include "gridlops/solve/solver_table.hpp"
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
@@ -15,6 +16,7 @@ namespace gridlops::program {
 /// The results that a solve leaves on every rank of the grid.
 struct Solved {
   SolveReport report;
+  std::optional<SolvedOrFactored> factored;  ///< where direct might take the place of the solver
   CostFunction cost;
   std::optional<DampingCurve> curve;          ///< of a sweep whose dampings are columns
   std::optional<SweepOfEach> sweep;           ///< that chose for each right-hand side
@@ -28,6 +30,9 @@ struct Solved {
 
 /// The report's facts about the problem, the options and the files. Not collective.
 RunFacts facts_of(const SolveTask& task, const Solved& solved);
+
+/// Why direct took the place of the solver of the task.
+std::string change_text(const SolveTask& task, const SolvedOrFactored& solved);
 
 // The values of the options in the library's table, for reports and restarts.
 

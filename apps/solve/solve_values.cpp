@@ -136,12 +136,21 @@ std::string text_of(const Json& value) {
 
 }  // namespace
 
+std::string change_text(const SolveTask& task, const SolvedOrFactored& solved) {
+  return fmt::format("after {} iterations in {:.2g} s direct took the place of {}: {}", solved.iterations,
+                     solved.seconds, name_of(task.arguments.solver),
+                     solved.at_limit ? "a column had reached the limit of iterations"
+                                     : "one more would exceed what a factor was to take");
+}
+
 Json used_options(const SolveTask& task, const Solved& solved) {
   const Run run(task, &solved);
   Json options;
   if (task.arguments.chooses_solver) {
     options["solver"] = "auto";
     options["why"] = task.why_solver;
+    if (solved.factored && solved.factored->by_factor)
+      options["changed"] = change_text(task, *solved.factored);
   }
   for (const SolverOption& option : options_of_solve()) {
     if (option.name == nullptr || !option.is_taken_by(task.arguments.solver)) continue;

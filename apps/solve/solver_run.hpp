@@ -20,6 +20,7 @@
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/solve_observer.hpp"
+#include "gridlops/solve/solve_or_factor.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/spectral_factor.hpp"
 #include "gridlops/solve/spectrum.hpp"
@@ -235,6 +236,12 @@ class SolverRun {
     if (A_.preconditioner)
       return preconditioned_inversion(op_, B, X, {.P = A_.preconditioner, .solver = solver, .damps_x = true},
                                       options);
+    if (task_.patience) {
+      solved.factored = solve_or_factor(solver, *op_, B, X, *task_.patience, options);
+      if (shows_progress_ && solved.factored->by_factor)
+        print(fmt::format("--solver auto: {}\n", change_text(task_, *solved.factored)));
+      return std::move(solved.factored->report);
+    }
     return gridlops::solve(solver, *op_, B, X, options,
                            {.variances = pointer(columns.variances),
                             .factor = factor_.get(),

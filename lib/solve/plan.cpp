@@ -2,9 +2,12 @@
 #include "gridlops/solve/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/numbers.hpp"
 #include "ops/matrix/algorithms.hpp"
+#include "solve/factor/converted_rows.hpp"
+#include "solve/factor/gram_matrix.hpp"
 
 namespace gridlops {
 
@@ -102,13 +105,42 @@ double factor_seconds(const PlannedIteration& iteration, GridShape grid, const M
   const auto m = static_cast<double>(iteration.shape.rows), n = static_cast<double>(iteration.shape.cols),
              P = static_cast<double>(grid.size()), least = std::min(m, n);
   PlannedIteration unit_vectors = iteration;
+  unit_vectors.one_pass = false;
+  unit_vectors.pass_seconds = 0;
   unit_vectors.shape.nrhs = std::min(iteration.shape.rows, iteration.shape.cols);
-  const double products = iteration_seconds(unit_vectors, grid, machine),
-               // Of rows, or of columns in memory, the half of AᴴA is enough, the first of its two products.
-      gram = never_moves_A(iteration.algorithm) && (m >= n || iteration.place != MatrixPlace::disk)
-                 ? products / 4
-                 : products;
-  return gram + products * least * P / (12 * std::max(m, n));
+  const auto products = [&](ScalarType type) {
+    unit_vectors.shape.type = type;
+    return iteration_seconds(unit_vectors, grid, machine);
+  };
+  const ScalarType wide = type_of_sums(iteration.shape.type);
+  // Of rows, or of columns in memory, the half of AᴴA is enough, the first of its two products.
+  const bool has_rows =
+      never_moves_A(iteration.algorithm) && (m >= n || iteration.place != MatrixPlace::disk);
+  const double passes = 2 * std::ceil(least / static_cast<double>(most_unit_vectors)),
+               gram = has_rows ? std::max(iteration.pass_seconds, products(wide) / 4)
+                               : std::max(passes * iteration.pass_seconds, products(iteration.shape.type));
+  return gram + products(wide) * least * P / (12 * std::max(m, n));
+}
+
+double direct_seconds(const PlannedIteration& iteration, Index nrhs, bool initial_guess, GridShape grid,
+                      const MachineModel& machine) {
+  const ProductShape& shape = iteration.shape;
+  if (nrhs == 0 || shape.nrhs == 0) return 0;
+  PlannedIteration in_memory = iteration;
+  in_memory.one_pass = false;
+  in_memory.pass_seconds = 0;
+  const auto adjoint = [&] {
+    return product_seconds(iteration.algorithm, shape, grid, true, machine, iteration.panel);
+  };
+  // Ax and its gradient are two products of three; the third is Aᴴb. Data take one more for x = Aᴴy.
+  const int iterations = initial_guess ? 3 : 1, adjoints = shape.rows < shape.cols ? 2 : 1;
+  const Index n = std::min(shape.rows, shape.cols);
+  const ProductShape triangles{n, n, balanced_part(shape.nrhs, grid.size(), 0).size, shape.type};
+  const double products = iterations * iteration_seconds(in_memory, grid, machine) + adjoints * adjoint(),
+               reading = (2 * iterations + adjoints) * iteration.pass_seconds,
+               solves = product_seconds(Algorithm::block, triangles, {1, 1}, false, machine);
+  const auto batches = std::ceil(static_cast<double>(nrhs) / static_cast<double>(shape.nrhs));
+  return factor_seconds(iteration, grid, machine) + batches * (std::max(products, reading) + solves);
 }
 
 PlannedIteration with_faster_passes(const PlannedIteration& iteration, GridShape grid,

@@ -111,6 +111,47 @@ TEST_CASE("Where disks decide one pass is faster, and two where cores do", "[pla
   CHECK(same(iteration_seconds(iteration, {2, 2}, machine), 1.6 * product));
 }
 
+TEST_CASE("A factor takes half of a product with n columns, Cholesky's method, and solves", "[plan]") {
+  MachineModel machine = idle_machine();
+  machine.seconds_per_flop = {1e-9, 2e-9, 3e-9, 4e-9};
+  const GridShape grid{2, 2};
+  const auto iteration = [](Index rows, Index cols, ScalarType type, MatrixPlace place = MatrixPlace::memory,
+                            Algorithm algorithm = Algorithm::stationary_a) {
+    return PlannedIteration{
+        .solver = Solver::direct, .algorithm = algorithm, .shape = {rows, cols, 6, type}, .place = place};
+  };
+  // m n²/4 multiplications and additions of a rank for the half of AᴴA, and n³/6 of each, in double.
+  const double gram = 400.0 * 60 * 60 / 4, cholesky = 60.0 * 60 * 60 / 3;
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{400, 60}, {60, 400}}) {
+    CAPTURE(rows, cols);
+    for (const ScalarType type : {ScalarType::f32, ScalarType::f64})
+      CHECK(same(factor_seconds(iteration(rows, cols, type), grid, machine), (gram + cholesky) * 2e-9));
+    CHECK(same(factor_seconds(iteration(rows, cols, ScalarType::c64), grid, machine),
+               4 * (gram + cholesky) * 4e-9));
+    // Products with unit vectors give all of it, by A and by Aᴴ.
+    CHECK(same(factor_seconds(iteration(rows, cols, ScalarType::f64, MatrixPlace::memory, Algorithm::summa),
+                              grid, machine),
+               (4 * gram + cholesky) * 2e-9));
+    // Each of 6 columns takes 3 products, 4 of data, and a rank solves for 2 of them; 7 and 8 from a guess.
+    const double product = 2.0 * 400 * 60 / 4 * 6 * 2e-9, solves = 2.0 * 60 * 60 * 2 * 2e-9,
+                 of_data = rows < cols ? product : 0;
+    const PlannedIteration of_six = iteration(rows, cols, ScalarType::f64);
+    const double factor = factor_seconds(of_six, grid, machine);
+    CHECK(same(direct_seconds(of_six, 6, false, grid, machine), factor + 3 * product + of_data + solves));
+    CHECK(
+        same(direct_seconds(of_six, 13, true, grid, machine), factor + 3 * (7 * product + of_data + solves)));
+    CHECK(direct_seconds(of_six, 0, false, grid, machine) == 0);
+  }
+  // Disks deliver A once for its rows, and twice for every 64 of its columns.
+  PlannedIteration tall = iteration(400, 60, ScalarType::f64, MatrixPlace::disk),
+                   wide = iteration(100, 400, ScalarType::f64, MatrixPlace::disk);
+  tall.pass_seconds = wide.pass_seconds = 1;
+  CHECK(same(factor_seconds(tall, grid, machine), 1 + cholesky * 2e-9));
+  CHECK(same(factor_seconds(wide, grid, machine), 4 + 100.0 * 100 * 100 / 3 * 2e-9));
+  CHECK(same(direct_seconds(tall, 6, false, grid, machine),
+             1 + 3 + cholesky * 2e-9 + 2.0 * 60 * 60 * 2 * 2e-9));
+}
+
 TEST_CASE("The grid is the fastest one, and near-square among those that are as fast", "[plan]") {
   CHECK(grids_of(12) == std::vector<GridShape>{{1, 12}, {2, 6}, {3, 4}, {4, 3}, {6, 2}, {12, 1}});
   CHECK(grids_of(1) == std::vector<GridShape>{{1, 1}});

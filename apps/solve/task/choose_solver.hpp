@@ -4,21 +4,29 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "solve/task/solve_task.hpp"
 
 namespace gridlops::program {
 
-/// The seconds of an iteration of a solver with its first batch by the model of the machine, and of a factor.
+/// Seconds by the model of the machine, with the products of a solver: of one of its iterations with all
+/// batches, and of direct.
 struct SolverSeconds {
-  double iteration = 0, factor = 0;
+  double iteration = 0, direct = 0;
+};
+
+struct ChosenSolver {
+  Solver solver = Solver::cgls;
+  std::string why{};
+  /// The seconds that a factor would take, and so may the solver before one takes its place; none if that is
+  /// not to be.
+  std::optional<double> patience{};
 };
 
 /// Chooses cgls, block-cgls or direct for --solver auto, before anything is read, and says why. The task has
 /// all that does not depend on the solver. seconds: none if the machine has no model of them. Not collective;
 /// ranks with the same task choose alike.
-std::pair<Solver, std::string> choose_solver(
-    const SolveTask& task, int ranks, const std::function<std::optional<SolverSeconds>(Solver)>& seconds);
+ChosenSolver choose_solver(const SolveTask& task, int ranks,
+                           const std::function<std::optional<SolverSeconds>(Solver)>& seconds);
 
 }  // namespace gridlops::program

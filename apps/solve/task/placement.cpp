@@ -148,6 +148,11 @@ Index needed(Communicator& world, const RankMemory& memory, const SolveTask& tas
   return most_of(world, memory.before + taken_by_others(task) + most_memory(plan_of(task), task.A));
 }
 
+RankMemory memory_of_ranks(Communicator& world, const SolveArguments& arguments) {
+  return {.limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world),
+          .before = most_of(world, resident_bytes())};
+}
+
 /// A on disks: in its file or not, and how much of it stays in memory (collective over world). Throws
 /// UsageError on all ranks if --memory is too small.
 Placement place_on_disk(Communicator& world, const SolveTask& task, const RankMemory& memory) {
@@ -214,6 +219,7 @@ PlannedSolve plan_of(const SolveTask& task) {
   plan.variances = !arguments.variances.empty();
   plan.bounds = (arguments.lower.empty() ? 0 : 1) + (arguments.upper.empty() ? 0 : 1);
   plan.guarded = arguments.options.guard > 0;
+  plan.may_factor = task.patience.has_value();
   plan.own_damps = task.sweep || plan.variances;
   if (arguments.sweep.by_factor()) plan.curves = std::ssize(task.sweep.damps);
   if (task.sweep.leaves_rest) plan.rest = std::max(task.B.cols, std::ssize(task.sweep.damps));
@@ -224,6 +230,11 @@ PlannedSolve plan_of(const SolveTask& task) {
     plan.sigma_min_bytes = sigma_min_bytes<T>(task);
   });
   return plan;
+}
+
+bool has_room_for_factor(Communicator& world, const SolveTask& task) {
+  const RankMemory memory = memory_of_ranks(world, task.arguments);
+  return needed(world, memory, task) <= memory.limit;
 }
 
 Placement find_room(Communicator& world, const SolveTask& task) {
@@ -237,8 +248,7 @@ Placement find_room(Communicator& world, const SolveTask& task) {
   const bool may_choose =
       !arguments.stored_as.storage && may_be_on_disk(task) && (task.saved.empty() || task.A.is_compressed());
   if (!is_asked && !may_choose && arguments.memory == 0) return task.placed;
-  RankMemory memory{.before = most_of(world, resident_bytes())};
-  memory.limit = arguments.memory > 0 ? arguments.memory : available_bytes_per_rank(world);
+  const RankMemory memory = memory_of_ranks(world, arguments);
   const Index all = is_asked ? 0 : needed(world, memory, task);
   if (!is_asked && all <= memory.limit) return task.placed;
   if (!is_asked && !may_choose) {

@@ -33,6 +33,10 @@ PlannedSolve plan_of(const SolveTask& task);
 /// the memory is too small for that, too, or if --memory is too small for another --storage.
 Placement find_room(Communicator& world, const SolveTask& task);
 
+/// Whether every rank has memory for a factor besides A and the right-hand sides, if direct may take the
+/// place of the solver of the task, whose iteration and grid are chosen (collective over world).
+bool has_room_for_factor(Communicator& world, const SolveTask& task);
+
 /// The bytes of A that a run has read from disks, and the time that took.
 struct DiskUse {
   double bytes = 0, bytes_read = 0;  ///< of all ranks

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <tuple>
+#include <utility>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
@@ -175,14 +175,16 @@ PlannedIteration iteration_for(const SolveTask& task, GridShape grid) {
   return plan_iteration(asked, task.shape, grid, task.machine);
 }
 
-/// The modelled seconds with this solver; none if no model knows them.
+/// The modelled seconds with this solver, of all batches; none if no model knows them.
 std::optional<SolverSeconds> seconds_with(Solver solver, SolveTask task, int ranks) {
   if (task.A.is_compressed()) return {};
   task.arguments.solver = solver;
   const GridShape grid = grid_for(task, ranks);
   const PlannedIteration iteration = plan_iteration(request_of(task), task.shape, grid, task.machine);
-  return SolverSeconds{iteration_seconds(iteration, grid, task.machine),
-                       factor_seconds(iteration, grid, task.machine)};
+  const Index batch = task.arguments.options.batch, nrhs = task.shape.nrhs,
+              batches = batch_count(columns_of(iteration.algorithm, nrhs, grid), batch);
+  return SolverSeconds{static_cast<double>(batches) * iteration_seconds(iteration, grid, task.machine),
+                       direct_seconds(iteration, nrhs, task.X0.has_value(), grid, task.machine)};
 }
 
 }  // namespace
@@ -201,9 +203,13 @@ SolveTask make_task(Communicator& world, const SolveArguments& given, const Rank
   const Machine machine = read_machine(world, given.product.machine);
   task.machine_source = machine.source;
   task.machine = model_of(machine, *ranks.comm);
-  if (given.chooses_solver)
-    std::tie(task.arguments.solver, task.why_solver) = choose_solver(
+  if (given.chooses_solver) {
+    ChosenSolver chosen = choose_solver(
         task, world.size(), [&](Solver solver) { return seconds_with(solver, task, world.size()); });
+    task.arguments.solver = chosen.solver;
+    task.why_solver = std::move(chosen.why);
+    task.patience = chosen.patience;
+  }
   const auto grid = make_grid(ranks, grid_for(task, world.size()));
   task.machine = with_shared_memory(task.machine, *grid);
   task.arguments = adopt_choices(task.saved, grid->shape(), task.arguments);
@@ -214,6 +220,10 @@ SolveTask make_task(Communicator& world, const SolveArguments& given, const Rank
   // With the values that a restart takes from its run.
   check_rules(rules_of(task.arguments));
   check_rules(rules_of(request_of(task)));
+  if (task.patience && !has_room_for_factor(world, task)) {
+    task.patience.reset();
+    task.why_solver += ", but a rank has no memory for it: it will not";
+  }
   task.placed = find_room(world, task);
   return task;
 }

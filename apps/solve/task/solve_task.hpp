@@ -30,7 +30,9 @@ struct SolveTask {
   std::vector<double> tolerances{};  ///< of each column; empty: all have one
   ProductShape shape{};
   std::string why_solver{};  ///< with --solver auto
-  std::string choices{};     ///< the source of choices between kernels, storages and passes
+  /// With --solver auto, the seconds after which direct takes the place of the solver; none: it never does.
+  std::optional<double> patience{};
+  std::string choices{};  ///< the source of choices between kernels, storages and passes
   std::string machine_source{};
   MachineModel machine{};                           ///< with the memory that ranks of the grid share
   std::shared_ptr<const ProcessGrid> own_memory{};  ///< the grid, in which no rank shares its memory

@@ -62,10 +62,17 @@ GRIDLOPS_EXPORT int passes_over_matrix(const PlannedIteration& iteration);
 GRIDLOPS_EXPORT double iteration_seconds(const PlannedIteration& iteration, GridShape grid,
                                          const MachineModel& machine = {});
 
-/// Returns the modelled seconds of factor() for this matrix on the slowest rank: of its Gram matrix, by the
-/// rate of products, and of Cholesky's method, which every rank does for itself. Not collective.
+/// Returns the modelled seconds of factor() for this matrix on the slowest rank, where Cholesky's method is
+/// enough, which every rank follows for itself: of the sum of AᴴA or AAᴴ, from rows, or by products with unit
+/// vectors. Not collective.
 GRIDLOPS_EXPORT double factor_seconds(const PlannedIteration& iteration, GridShape grid,
                                       const MachineModel& machine = {});
+
+/// Returns the modelled seconds of direct() for this number of right-hand sides on the slowest rank: of such
+/// a factor, and for each batch of AᴴB, the solves with the factor, and the products of one iteration, from
+/// which verdicts follow; from a guess, of its residual and of verdicts, too. Not collective.
+GRIDLOPS_EXPORT double direct_seconds(const PlannedIteration& iteration, Index nrhs, bool initial_guess,
+                                      GridShape grid, const MachineModel& machine = {});
 
 /// Returns an iteration that may have one pass, with two if it is faster so: one pass reads A once, but
 /// computes half as much again. Not collective.

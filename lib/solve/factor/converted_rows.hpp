@@ -8,10 +8,11 @@
 
 namespace gridlops {
 
-/// The bytes of an element in the precision of sums.
-constexpr Index size_of_sums(ScalarType type) {
-  return size_of(type == ScalarType::f32 || type == ScalarType::f64 ? ScalarType::f64 : ScalarType::c128);
+/// The type of sums, and the bytes of their elements.
+constexpr ScalarType type_of_sums(ScalarType type) {
+  return type == ScalarType::f32 || type == ScalarType::f64 ? ScalarType::f64 : ScalarType::c128;
 }
+constexpr Index size_of_sums(ScalarType type) { return size_of(type_of_sums(type)); }
 
 /// Copies of some rows at a time, multiplied by a power of two, in the precision of sums.
 template <Scalar T>

@@ -20,9 +20,6 @@ namespace gridlops {
 
 namespace {
 
-/// The most columns that products with unit vectors have.
-constexpr Index most_unit_vectors = 64;
-
 /// G + 2^(2·power) rowsᴴ rows, for some rows of op(A) after others.
 template <Scalar T>
 class GramSum {

@@ -5,6 +5,9 @@
 
 namespace gridlops {
 
+/// The most columns of a product with unit vectors, where gram_matrix() takes those.
+inline constexpr Index most_unit_vectors = 64;
+
 /// G ← 2^(2·power) op(A)ᴴ op(A), which is AᴴA or AAᴴ: its upper triangle, whole on every rank and the same on
 /// all of them (collective over the grid). G has no gaps. Returns the ε of the sums in it.
 template <Scalar T>
