@@ -52,7 +52,7 @@ struct Plan {
   Index memory = 0;        ///< of the rank that needs most
   Index disk = 0;          ///< on the disk of that rank
   double seconds = 0;      ///< of an iteration with a batch; NaN with a compressed matrix
-  double all_seconds = 0;  ///< of all iterations of all batches
+  double all_seconds = 0;  ///< of all iterations of all batches; of direct with its factor, and one iteration
 };
 
 /// memory: of a matrix on disks, what is to be in memory.
@@ -99,6 +99,11 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
     put_on_disk(arguments, machine, plan);
   } else {
     plan.memory = most_memory(planned_solve(arguments, plan), arguments.A);
+  }
+  if (gridlops::row_of(asked.solver).has(Feature::factor)) {
+    plan.all_seconds =
+        arguments.A.modelled(direct_seconds(plan.iteration, shape.nrhs, false, grid, machine));
+    return plan;
   }
   plan.all_seconds =
       plan.seconds *

@@ -30,9 +30,15 @@ std::string headline(const SolveTask& task) {
                      name_of(task.iteration().algorithm), task.grid()->rows(), task.grid()->cols(), why);
 }
 
-/// Advice for columns that are not finite, or broke down.
-std::string advice(Solver solver, const Solved& solved) {
+/// Advice for columns that are not finite, broke down, or have a factor that does not bring them closer.
+std::string advice(const SolveTask& task, const Solved& solved) {
+  const Solver solver = task.arguments.solver;
   const SolveReport& report = solved.report;
+  if (report.solver == name_of(Solver::direct) && has_column(report, StopReason::iteration_limit) &&
+      task.is_on_disk() && task.shape.rows < task.shape.cols)
+    return "; of columns on disks a factor is that of A A^H, which squares the condition number and loses "
+           "singular "
+           "values below 1e-7 |A|: damp, take --solver lsqr, or more ranks, whose memory has room for A";
   const bool breaks_down_otherwise = row_of(solver).problem != ProblemKind::least_squares;
   const bool is_non_finite = has_column(report, StopReason::non_finite);
   if (!solved.non_finite_inputs.empty()) return solved.non_finite_inputs;
@@ -107,7 +113,7 @@ ExitStatus tell_results(Communicator& world, const SolveTask& task, const Solved
   if (talks) {
     const std::string refused = solved.compressed ? refusal_text(task, *solved.compressed) : "";
     warn(fmt::format("not every column was solved: {}; {} is written all the same{}{}", verdict_text(report),
-                     arguments.output, advice(arguments.solver, solved), refused));
+                     arguments.output, advice(task, solved), refused));
   }
   return ExitStatus::not_converged;
 }

@@ -54,7 +54,7 @@ SolveProgress::SolveProgress(Index batches, std::shared_ptr<const NonzerosShown>
 
 void SolveProgress::start(const SolveStart& start) {
   if (tolerance_ > 0 || iteration_limit_ > 0) {  // the solver before did not come to an end
-    print_row(last_);
+    if (last_.iteration != last_printed_) print_row(last_);
     erase_bar();
     print(fmt::format("{} takes its place\n", start.solver));
     last_ = start_of_batch_ = {};

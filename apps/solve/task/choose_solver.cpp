@@ -44,6 +44,7 @@ std::string obstacle_to_factor(const SolveArguments& arguments, const ProductSha
   constexpr Index always = Index{1} << 30;
   if (arguments.precondition != "none") return "--precondition is not for direct";
   if (arguments.product.device != "cpu") return "a factor is made in host memory";
+  if (arguments.stored_as.place == MatrixPlace::disk && shape.rows < shape.cols) return columns_on_disks;
   const Index of_operands =
       (shape.rows * shape.cols + (shape.rows + shape.cols) * shape.nrhs) * size_of(shape.type) / ranks;
   const Index of_factor = factor_bytes(shape.rows, shape.cols, shape.type, shape.nrhs, ranks).while_made;

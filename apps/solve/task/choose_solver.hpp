@@ -23,6 +23,9 @@ struct ChosenSolver {
   std::optional<double> patience{};
 };
 
+/// Why there is no factor of an A on disks with fewer rows than columns.
+inline constexpr const char* columns_on_disks = "its columns would be read from the disks again and again";
+
 /// Chooses cgls, block-cgls or direct for --solver auto, before anything is read, and says why. The task has
 /// all that does not depend on the solver. seconds: none if the machine has no model of them. Not collective;
 /// ranks with the same task choose alike.

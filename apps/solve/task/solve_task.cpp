@@ -187,6 +187,17 @@ std::optional<SolverSeconds> seconds_with(Solver solver, SolveTask task, int ran
                        direct_seconds(iteration, nrhs, task.X0.has_value(), grid, task.machine)};
 }
 
+/// Excludes a factor of columns on disks, and counts readings of rows as far as the disks are measured.
+void allow_for_disks(SolveTask& task) {
+  if (task.shape.rows < task.shape.cols) {
+    task.patience.reset();
+    task.why_solver += fmt::format(", but {}: it will not", columns_on_disks);
+  } else if (task.iteration().pass_seconds > 0) {
+    task.patience = direct_seconds(task.iteration(), task.shape.nrhs, task.X0.has_value(),
+                                   task.grid()->shape(), task.machine);
+  }
+}
+
 }  // namespace
 
 SolveTask make_task(Communicator& world, const SolveArguments& given, const Ranks& ranks) {
@@ -225,6 +236,7 @@ SolveTask make_task(Communicator& world, const SolveArguments& given, const Rank
     task.why_solver += ", but a rank has no memory for it: it will not";
   }
   task.placed = find_room(world, task);
+  if (task.patience && task.is_on_disk()) allow_for_disks(task);
   return task;
 }
 

@@ -33,7 +33,7 @@ struct SolvedOrFactored {
 /// Throws UsageError, on all ranks before any communication, if `first` is another solver, direct() does not
 /// take an option that is given, or A is not in host memory; for checkpoints, since one belongs to one
 /// solver; and unless seconds ≥ 0. Otherwise as solve() and factor().
-/// Reasons: docs/decisions/0070-a-solver-that-changes-its-mind.md.
+/// Reasons: docs/decisions/0070-auto.md.
 template <Scalar T>
 GRIDLOPS_EXPORT SolvedOrFactored solve_or_factor(Solver first, const LinearOperator<T>& A,
                                                  const ConstDistMatrix<T>& B, DistMatrix<T>& X,

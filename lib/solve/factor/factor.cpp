@@ -212,6 +212,7 @@ class FactorMaker {
       for (Index i = 0; i < rank; ++i)
         W.data()[i + j * rank] = conjugate(found.vectors.data()[j + i * n]) / values[at(i)];
     facts_.rank = rank;
+    if (rank < n) facts_.truncated = std::ldexp(values[at(rank)], -G_.power());
     facts_.condition = rank > 0 ? values.front() / values[at(rank - 1)] : 0;
     return {std::move(W), rank, true, G_.power()};
   }

@@ -106,11 +106,14 @@ double gram_matrix(const LinearOperator<T>& A, Op op, int power, MatrixView<Accu
 
 Index gram_matrix_bytes(Index rows, Index cols, ScalarType type, int ranks) {
   const Index n = std::min(rows, cols), size = size_of(type), wide = size_of_sums(type);
-  const Index by_rows = visited_rows_bytes(rows, cols, size, ranks) +
+  // A compressed block gives its rows by products with unit vectors: 64, or as many as fit into 64 MiB.
+  constexpr Index most_bytes = Index{64} << 20;
+  const Index of_one = (rows + cols + std::max(rows, cols)) * size,
+              of_blocks = std::clamp(most_bytes, of_one, most_unit_vectors * of_one);
+  const Index by_rows = visited_rows_bytes(rows, cols, size, ranks) + of_blocks +
                         (size == wide ? 0 : ConvertedRows<double>::most * n * wide);
-  if (rows >= cols) return by_rows;
   // E, Y, the whole columns, and the message in which they come.
-  const Index by_products = most_unit_vectors * (3 * n + cols) * size;
+  const Index by_products = most_unit_vectors * (3 * n + std::max(rows, cols)) * size;
   return std::max(by_rows, by_products);
 }
 

@@ -259,6 +259,8 @@ class SpectrumMaker {
                                      [&](double value) { return std::hypot(value, D) > found.resolution; });
     if (const Index rank = found.facts.rank; rank > 0)
       found.facts.condition = std::hypot(found.values.front(), D) / std::hypot(found.values[at(rank - 1)], D);
+    if (found.facts.rank < G_.size())
+      found.facts.truncated = std::ldexp(found.values[at(found.facts.rank)], -G_.power());
     return found;
   }
 

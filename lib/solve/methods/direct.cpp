@@ -108,15 +108,19 @@ class Direct final : public GradientMethod<T> {
     starts_from_zero_ = ColumnScalars(alpha.size());
     const auto [ss, rr, xx] = run.sum(norm2(s), norm2(r), norm2(x));
     keep(ss, rr, xx);
-    run.set_norms({.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx)});
+    run.set_norms(
+        {.tested = sqrt(ss), .residual = sqrt(rr), .x = sqrt(xx), .rounding = truncated_gradient(run, rr)});
   }
 
   TrueNorms true_norms(ColumnRun<T>& run) override {
     const auto [xx] = run.sum(norm2(x));
     bool are_known = true;
     for (Index k = 0; k < xx.size(); ++k) are_known = are_known && by_definition_[k] == 1 && xx[k] == xx_[k];
-    if (!are_known) return GradientMethod<T>::true_norms(run);
-    return {.residual = sqrt(rr_), .normal = sqrt(ss_), .tested = sqrt(ss_), .x = sqrt(xx_)};
+    TrueNorms norms =
+        are_known ? TrueNorms{.residual = sqrt(rr_), .normal = sqrt(ss_), .tested = sqrt(ss_), .x = sqrt(xx_)}
+                  : GradientMethod<T>::true_norms(run);
+    norms.rounding = truncated_gradient(run, norms.residual * norms.residual);
+    return norms;
   }
 
   void restart(ColumnRun<T>&) override {
@@ -198,6 +202,13 @@ class Direct final : public GradientMethod<T> {
   void compute_gradient(ColumnRun<T>& run) {
     A.apply_adjoint(1, r, 0, s);
     s -= run.squared_damping() * x;
+  }
+
+  /// The most that singular values which count as 0 leave of the gradient, and twice as much for rounding:
+  /// ‖Σ₀Uᴴr‖ ≤ ‖Σ₀‖‖r‖. No iteration with this factor takes it away.
+  ColumnScalars truncated_gradient(const ColumnRun<T>& run, const ColumnScalars& rr) const {
+    const double most = 2 * std::ldexp(factor_->facts().truncated, run.operator_power());
+    return sqrt(rr) * ColumnScalars(rr.size(), most);
   }
 
   /// x += M s, or Aᴴ M u, so that the first iteration solves the corrected seminormal equations, whose x is

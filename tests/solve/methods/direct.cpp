@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Least squares by a factor.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -97,6 +99,33 @@ TEMPLATE_TEST_CASE("A guess changes what the direct solver finds only in the ker
           }
           CHECK(relative_difference(solution.column(j), expected) <= 1e-10);
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("A column that only singular values which count as 0 keep from its solution has stagnated") {
+  constexpr double epsilon = std::numeric_limits<double>::epsilon();
+  constexpr Index least = 120, most = 123;
+  std::vector<double> values = geometric(least, 30);
+  const double largest = *std::max_element(values.begin(), values.end());
+  values.back() = 0.5 * least * epsilon * largest;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{most, least}, {least, most}}) {
+      CAPTURE(grid->rows(), grid->cols(), m, n);
+      const OperatorPtr<double> A =
+          dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(m, n, values));
+      const auto R = factor(*A);
+      if (!grid->is_member()) continue;
+      CHECK(R->facts().rank == least - 1);
+      CHECK(R->facts().truncated > 0);
+      CHECK(R->facts().truncated < 10 * least * epsilon * largest);
+      DistMatrix<double> B(grid, A->range().layout(4)), X(grid, A->domain().layout(4));
+      B.fill(random_elements<double>(4));
+      const SolveReport report = solve(Solver::direct, *A, B, X, {.tolerance = 0.0}, {.factor = R.get()});
+      for (const ColumnReport& column : report.columns) {
+        CHECK(column.reason == StopReason::stagnated);
+        CHECK(column.iterations <= 2);
       }
     }
   }
