@@ -62,6 +62,7 @@
 #include "gridlops/solve/ridge.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/solve_observer.hpp"
+#include "gridlops/solve/solve_or_factor.hpp"
 #include "gridlops/solve/solve_options.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/solver_table.hpp"
