@@ -4,6 +4,7 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/option_values.hpp"
+#include "measure/number_checks.hpp"
 #include "measure/report.hpp"
 #include "solve/certify.hpp"
 #include "solve/checkpointing.hpp"

@@ -51,11 +51,11 @@ def by_numpy(A, B, damp):
     return time.perf_counter() - begin, 1, largest
 
 
-def by_program(build, folder, solver, damp):
+def by_program(build, folder, solver, damp, *words):
     launch = pathlib.Path(__file__).resolve().parents[2] / "tests/support/launch"
     subprocess.run([launch, str(RANKS), pathlib.Path(build).resolve() / "apps/gridlops", "solve", "--matrix", folder / "A.npy", "--rhs", folder / "B.npy",
                     "--damp", str(damp), "--solver", solver, "--iterations", "2000", "--output", folder / "X.npy", "--report", folder / "R.json",
-                    "--quiet"], check=True, capture_output=True)
+                    "--quiet", *words], check=True, capture_output=True)
     report = json.loads((folder / "R.json").read_text(encoding="utf-8"))
     return report["seconds"]["compute"], report["iterations"], max(column["tested_norm"] for column in report["columns"])
 

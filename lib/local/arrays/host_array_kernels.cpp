@@ -56,7 +56,7 @@ R boxed(BoxKind kind, R t, R v, R x, R lower, R upper) {
     case BoxKind::arc:
       return way < lower - x ? lower - x : way > upper - x ? upper - x : way;
     case BoxKind::reach:
-      return v > 0 ? v / (upper - x) : v < 0 ? v / (lower - x) : v;
+      return v > 0 ? v / (upper - x) : v < 0 ? -v / (x - lower) : v;
     case BoxKind::nearest:
       return x < lower ? lower : x > upper ? upper : x;
     case BoxKind::step:
