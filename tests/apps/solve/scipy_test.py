@@ -217,7 +217,7 @@ def check_bounds(suite, rng):
         for words, low, high in [(["--nonnegative"], np.zeros((cols, 1)), np.full((cols, 3), np.inf)),
                                  (["--lower", "lower.npy", "--upper", "upper.npy"], lower, upper),
                                  (["--lower", -0.05, "--upper", "inf"], np.full((cols, 1), -0.05), np.full((cols, 3), np.inf))]:
-            for ranks, grid in [(None, None), (3, (3, 1)), (4, (2, 2))]:
+            for ranks, grid in [(1, (1, 1)), (3, (3, 1)), (4, (2, 2))]:
                 _, X, report = problem.solve(*words, "--damp", damp, "--tolerance", 1e-13, "--sigma-min", 0, "--iterations", 2000, ranks=ranks, grid=grid)
                 for j in range(3):
                     peer = scipy.optimize.lsq_linear(stacked, data[:, j], (low[:, 0], high[:, j]), method="bvls", tol=1e-15).x
