@@ -79,7 +79,7 @@ def check_abi(source, compiler):
         cases = {"first": {}, "same": {"inside": NO_LAMBDA}, "without": {"more": False}, "grown": {"fields": "int iterations = 1; double damp = 0;"}}
         for name, how in cases.items():
             run([abi, "save", folder / "kept" / name, *make_library(folder / name, compiler, **how)])
-        # What ends with which status, and with which words.
+        # The status of each comparison with the first, and words of it.
         wanted = {"same": (0, "find all their names"), "without": (1, "gridlops::stop()"), "grown": (1, "type size changed")}
         if not shutil.which("abidiff"):
             print("types were not compared: abidiff is not installed")

@@ -84,6 +84,18 @@ TEMPLATE_TEST_CASE("Scattered rows come in order, and back", "", float, double, 
   }
 }
 
+TEST_CASE("Scattered rows keep numbers for each run of rows") {
+  const GridPtr grid = grids_of({{1, 1}}, [] { return make_backend(); }).front();
+  if (!grid->is_member()) return;
+  const Space space = array_space(grid, {23}, 0);
+  const auto kept = [&](Rows dealt) {
+    return scattered_rows<double>(space, dealt[0])->kept_bytes(Partition::balanced(3, 1));
+  };
+  const Rows descending = deal_rows(23, 1, 0), ascending{{descending[0].rbegin(), descending[0].rend()}};
+  CHECK(kept(ascending) > 0);
+  CHECK(kept(descending) == 23 * kept(ascending));
+}
+
 TEST_CASE("All ranks refuse rows that are missing, given twice, or none") {
   for (const GridPtr& grid : all_grids()) {
     if (!grid->is_member()) continue;

@@ -8,10 +8,10 @@
 
 namespace gridlops {
 
-/// The permutation that puts rows in order which ranks have as they come, in any number and order (collective
-/// over the grid). Row k of this rank's block in the domain is row my_rows[k] of the range, `in_order`; idle
-/// ranks pass no rows, and their domain is cut as the range. The adjoint takes vectors back to the ranks' own
-/// orders.
+/// The permutation from rows as the ranks have them, in any number and order, to rows in order (collective
+/// over the grid). Row k of this rank's block in the domain is row my_rows[k] of the range, `in_order`. The
+/// adjoint takes vectors back to the ranks' own orders. Idle ranks pass no rows; their domain is cut as the
+/// range.
 ///
 ///   const auto P = scattered_rows<double>(array_space(grid, {m}, 0), my_rows);
 ///   Layout layout = matrix_layout(Algorithm::stationary_a, *grid, m, n);  // on a grid of one column
@@ -19,9 +19,9 @@ namespace gridlops {
 ///   …
 ///   P->apply(1, predicted, 0, in_order);  // a result by row numbers
 ///
-/// A product moves elements in one all_to_all_v, and rows that follow each other on both sides together. Each
-/// rank keeps a few numbers for each such run. Both spaces are in the memory of the grid's backend; my_rows
-/// is in host memory and not kept.
+/// A product moves elements in one all_to_all_v. Rows that follow each other on both sides are one run, for
+/// which each side keeps 40 bytes. Both spaces are in the memory of the grid's backend; my_rows is in host
+/// memory and not kept.
 ///
 /// Throws on all ranks, before an element moves: UsageError if a number is no row of `in_order`, or if a row
 /// is no rank's or several ranks'; ShapeError unless the rows of `in_order` are cut along `all` or

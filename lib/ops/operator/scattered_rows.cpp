@@ -47,6 +47,7 @@ struct TravellingRows {
       }
       begin += height;
     }
+    runs.shrink_to_fit();
   }
 
   std::vector<Index> counts_for(Index columns) const {
@@ -160,6 +161,10 @@ class ScatteredRows final : public LibraryOperator<T> {
   }
   Index do_scratch_bytes(ProductKind, const Partition& columns) const override {
     return ScratchStack::bytes_of<T>(elements(this->domain().local_columns(columns)));
+  }
+  void do_add_kept_bytes(KeptBytes& kept, const Partition&) const override {
+    const std::size_t runs = exchange_.scattered.runs.size() + exchange_.in_order.runs.size();
+    kept.add(this, static_cast<Index>(runs * sizeof(TravellingRows::Run)));
   }
   void do_apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const override {
     move(exchange_.scattered, alpha, X, exchange_.in_order, beta, Y);
