@@ -92,8 +92,9 @@ TEST_CASE("Scattered rows keep numbers for each run of rows") {
     return scattered_rows<double>(space, dealt[0])->kept_bytes(Partition::balanced(3, 1));
   };
   const Rows descending = deal_rows(23, 1, 0), ascending{{descending[0].rbegin(), descending[0].rend()}};
+  // Rows travel by their numbers: those in order are always one run here, the others one run or 23.
   CHECK(kept(ascending) > 0);
-  CHECK(kept(descending) == 23 * kept(ascending));
+  CHECK(2 * kept(descending) == (1 + 23) * kept(ascending));
 }
 
 TEST_CASE("All ranks refuse rows that are missing, given twice, or none") {

@@ -19,9 +19,8 @@ namespace gridlops {
 ///   …
 ///   P->apply(1, predicted, 0, in_order);  // a result by row numbers
 ///
-/// A product moves elements in one all_to_all_v. Rows that follow each other on both sides are one run, for
-/// which each side keeps 40 bytes. Both spaces are in the memory of the grid's backend; my_rows is in host
-/// memory and not kept.
+/// A product moves elements in one all_to_all_v. A rank keeps 40 bytes for each run of rows that follow each
+/// other. Both spaces are in the memory of the grid's backend; my_rows is in host memory and not kept.
 ///
 /// Throws on all ranks, before an element moves: UsageError if a number is no row of `in_order`, or if a row
 /// is no rank's or several ranks'; ShapeError unless the rows of `in_order` are cut along `all` or
