@@ -10,7 +10,6 @@
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
-#include "command_line/finite_checks.hpp"
 #include "command_line/grid.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
@@ -20,6 +19,8 @@
 #include "measure/report.hpp"
 #include "solve/sweep.hpp"
 #include "subcommands.hpp"
+#include "use_cases/saved_ridge.hpp"
+#include "use_cases/streamed_ridge.hpp"
 
 namespace gridlops::program {
 
@@ -27,6 +28,7 @@ namespace {
 
 struct RidgeArguments {
   std::string matrix, rhs, output, intercepts, chosen, scores, report, transport = "auto";
+  std::string checkpoint, restart;
   std::string dampings, alphas;  ///< one of both: a number, FIRST:LAST:COUNT, or a file
   std::string folds;             ///< their number, a file of labels, "loo", "gcv" or "none"
   std::string choose_for = "each";
@@ -122,7 +124,7 @@ T intercept_as(std::complex<double> value) {
 template <Scalar T>
 RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& options,
                           const std::shared_ptr<const ProcessGrid>& grid, const RidgeFiles& files,
-                          Measurements& measured) {
+                          SavedRidge& saved, Measurements& measured) {
   Stopwatch clock;
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
   OperatorPtr<T> op;
@@ -134,18 +136,21 @@ RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& o
     read_matrix(files.A.name(), files.A.header(), A);
     op = matrix_mult(Algorithm::stationary_a, std::move(A));
   }
-  DistMatrix<T> B = allocate_matrix<T>(grid, column_blocks(*grid, files.B.rows, files.B.cols)), X;
-  read_matrix(arguments.rhs, files.B, B);
-  require_finite<T>(arguments.rhs, B);
   measured.read_seconds += clock.lap();
   const bool fits = !arguments.output.empty();
-  if (fits) X = allocate_matrix<T>(grid, column_blocks(*grid, files.A.cols(), files.B.cols));
-  measured.setup_seconds += clock.lap();
-  RidgeReport found;
-  measured.compute(*grid, [&] { found = ridge<T>(*op, B, options, fits ? &X : nullptr); });
+  std::optional<PreparedRidge<T>> prepared;
+  measured.compute(*grid, [&] {
+    RidgeOptions each = options;
+    each.groups.clear();
+    prepared.emplace(*op, each, fits, files.B.cols);
+    op.reset();
+  });
+  saved.begin(grid, prepared->fingerprint(), std::max<Index>(prepared->columns_at_a_time(), 1));
+  const StreamedRidge stream{arguments.rhs,  arguments.output, files.B,
+                             files.A.cols(), options,          !arguments.scores.empty()};
+  const RidgeReport found = TargetStream<T>(stream, grid, *prepared, saved, measured).run();
   clock.lap();
   const Index r = files.B.cols, dampings = std::ssize(options.alphas);
-  if (fits) write_matrix(arguments.output, X, files.B.dimensions, arguments.rhs);
   write_numbers<T>(arguments.intercepts, grid, r, 1, 1,
                    [&](Index j, Index) { return intercept_as<T>(found.columns[at(j)].intercept); });
   write_numbers<double>(arguments.chosen, grid, r, 1, 1,
@@ -191,17 +196,28 @@ Index count_folds(std::vector<Index> labels) {
   return std::unique(labels.begin(), labels.end()) - labels.begin();
 }
 
-/// Returns the bytes on the rank with the largest part: of A, of B and X, of the ridge, and of all.
-constexpr std::array memory_labels{"matrix", "right-hand sides and coefficients",
-                                   "folds, and a batch of targets", "in all"};
+/// Returns the bytes on the rank with the largest part, which do not depend on how many targets there are,
+/// but for their scores and choices.
+constexpr std::array memory_labels{"matrix", "a batch of targets and coefficients",
+                                   "folds, and work on the batch", "scores and choices of all targets",
+                                   "in all"};
 std::array<Index, memory_labels.size()> memory_of(const RidgeOptions& options, const ProductShape& shape,
-                                                  bool fits, int ranks) {
-  const Index element = size_of(shape.type), share = (shape.nrhs + ranks - 1) / ranks;
+                                                  bool fits, bool keeps_scores, int ranks) {
+  RidgeOptions each = options;
+  each.groups.clear();
+  RidgeOptions some = each;  // of a batch
+  if (some.validation == RidgeValidation::none) some.alphas.resize(1);
+  const Index element = size_of(shape.type),
+              batch =
+                  ridge_columns_at_a_time(shape.rows, shape.cols, shape.nrhs, shape.type, each, fits, ranks),
+              share = (batch + ranks - 1) / ranks, dampings = std::ssize(options.alphas);
   std::array<Index, memory_labels.size()> bytes{
       (shape.rows + ranks - 1) / ranks * shape.cols * element,
       (shape.rows + (fits ? shape.cols : 0)) * share * element,
-      ridge_bytes(shape.rows, shape.cols, shape.nrhs, shape.type, options, fits, ranks), 0};
-  bytes.back() = bytes[0] + bytes[1] + bytes[2];
+      ridge_bytes(shape.rows, shape.cols, batch, shape.type, some, fits, ranks),
+      shape.nrhs * (2 * Index{sizeof(RidgeColumn)} + (keeps_scores ? dampings * Index{sizeof(double)} : 0)),
+      0};
+  for (std::size_t k = 0; k + 1 < bytes.size(); ++k) bytes.back() += bytes[k];
   return bytes;
 }
 
@@ -216,6 +232,20 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
   json["choose_for"] = arguments.choose_for;
   json["one_standard_error"] = options.one_standard_error;
   return json;
+}
+
+/// What a run that goes on must have in common with the one before.
+nlohmann::ordered_json problem_json(const RidgeArguments& arguments, const RidgeOptions& options,
+                                    const ProductShape& shape, bool fits) {
+  const auto hash = [](const std::vector<Index>& numbers) {
+    std::uint64_t hash = 14695981039346656037U;  // FNV-1a, by numbers
+    for (const Index number : numbers) hash = (hash ^ static_cast<std::uint64_t>(number)) * 1099511628211U;
+    return fmt::format("{:016x}", hash);
+  };
+  return {{"rows of A", shape.rows},      {"columns of A", shape.cols},
+          {"targets", shape.nrhs},        {"type", name_of(shape.type)},
+          {"coefficients", fits},         {"options", options_json(arguments, options)},
+          {"folds", hash(options.folds)}, {"groups", hash(options.groups)}};
 }
 
 void tell(const RidgeReport& found, const Summary& summary, const RidgeOptions& options,
@@ -239,7 +269,10 @@ void tell(const RidgeReport& found, const Summary& summary, const RidgeOptions& 
 }
 
 RidgeFiles open_files(Communicator& world, const RidgeArguments& arguments) {
-  check_outputs(world, {{"--matrix", arguments.matrix}, {"--rhs", arguments.rhs}},
+  check_outputs(world,
+                {{"--matrix", arguments.matrix},
+                 {"--rhs", arguments.rhs},
+                 manifest_in("--restart", arguments.restart)},
                 {{"--output", arguments.output},
                  {"--intercepts", arguments.intercepts},
                  {"--chosen", arguments.chosen},
@@ -283,8 +316,11 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   } else if (arguments.choose_for != "each") {
     options.groups = whole_numbers(world, arguments.choose_for, "a group", "numbers of groups");
   }
-  const auto memory = memory_of(options, shape, fits, world.size());
+  const bool keeps_scores = !arguments.scores.empty() || !options.groups.empty();
+  const auto memory = memory_of(options, shape, fits, keeps_scores, world.size());
   if (arguments.dry_run) return plan(world, options, memory);
+  SavedRidge saved(world, arguments.checkpoint, arguments.restart,
+                   problem_json(arguments, options, shape, fits));
   measured.planned_bytes = memory.back();
   const Calibration calibration = calibration_for(world, shape, false, false);
   const Ranks ranks = make_ranks(world, "cpu", arguments.transport);
@@ -293,8 +329,9 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   measured.setup_seconds = clock.lap();
   RidgeReport found;
   run_on_grid(world, *grid, [&] {
-    with_scalar_type(
-        shape.type, [&]<Scalar T>() { found = ridge_on_grid<T>(arguments, options, grid, files, measured); });
+    with_scalar_type(shape.type, [&]<Scalar T>() {
+      found = ridge_on_grid<T>(arguments, options, grid, files, saved, measured);
+    });
   });
   const Summary summary = summary_of(found, fits, validates);
   write_report(world, arguments.report,
@@ -357,9 +394,14 @@ Action define_ridge(Options& options) {
   options.flag(
       "--one-standard-error", arguments->options.one_standard_error,
       "Takes the largest damping that is at most one standard error of the folds worse than the best");
+  options.group("Checkpoints");
+  options.text("--checkpoint", arguments->checkpoint, "DIR",
+               "Saves each batch of targets there when it is done, so that a job that is killed can go on");
+  options.text("--restart", arguments->restart, "DIR",
+               "Goes on with the batches that a run with the same files and options has saved there");
   options.group("Ranks");
   options.whole("--batch", arguments->options.batch, "COLUMNS", 0,
-                "The most targets that are worked on at a time [0: chosen]");
+                "The most targets that are in memory, and worked on, at a time [0: chosen]");
   options.choice("--transport", arguments->transport, transports(), "What carries the data [auto]");
   options.flag("--dry-run", arguments->dry_run, "Says what memory each rank would take, and stops");
   options.examples(

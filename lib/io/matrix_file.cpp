@@ -166,14 +166,20 @@ class BlockReader {
   std::vector<T> buffer_, transposed_;
 };
 
-/// X's block ← the file's, tile by tile, whose elements are converted.
+/// The columns of this rank's block in a file, where X begins at column `first`.
+template <Scalar T>
+Range cols_in_file(const ConstDistMatrix<T>& X, Index first) {
+  return {first + X.local_col_range().begin, X.local_col_range().size};
+}
+
+/// X's block ← the file's from column `first` on, tile by tile, whose elements are converted.
 template <Scalar Stored, Scalar T>
-void read_converted(const std::string& name, const MatrixHeader& header, DistMatrix<T>& X) {
+void read_converted(const std::string& name, const MatrixHeader& header, Index first, DistMatrix<T>& X) {
   const std::shared_ptr<Backend> host = make_host_backend();
   BlockReader<Stored> reader(name, header, *host);
   std::vector<Stored> stored;
   std::vector<T> converted;
-  const Range rows = X.local_row_range(), cols = X.local_col_range();
+  const Range rows = X.local_row_range(), cols = cols_in_file<T>(X, first);
   const auto read_tile = [&](Range tile_rows, Range tile_cols) {
     stored.resize(at(tile_rows.size * tile_cols.size));
     reader.read(tile_rows, tile_cols, MatrixView<Stored>(stored.data(), tile_rows.size, tile_cols.size));
@@ -249,16 +255,24 @@ MatrixReader<T>::MatrixReader(const std::string& name, const MatrixHeader& heade
   });
 }
 
+namespace {
+
+/// X ← the matrix in the file, or with `some` its columns from `first` on.
 template <Scalar T>
-void read_matrix(const std::string& name, const MatrixHeader& header, DistMatrix<T>& X) {
+void read_from(const std::string& name, const MatrixHeader& header, bool some, Index first,
+               DistMatrix<T>& X) {
   const TraceRegion region("read file");
-  begin_with_file<T>("read_matrix", name, X, [&](Agreement&) {
+  begin_with_file<T>("read_matrix", name, X, [&](Agreement& agreement) {
+    agreement.on("the first column", first);
     require<ShapeError>(common_type(header.type, scalar_type_of<T>) == scalar_type_of<T>, name,
                         " has elements of type ", name_of(header.type),
                         ", but they are to be read into a matrix of ", name_of(scalar_type_of<T>),
                         ", which cannot hold them all");
-    require<ShapeError>(header.rows == X.rows() && header.cols == X.cols(), name, " is ", header.rows, " x ",
-                        header.cols, ", but it is to be read into a matrix of ", X.rows(), " x ", X.cols());
+    require<ShapeError>(header.rows == X.rows() && (some || header.cols == X.cols()), name, " is ",
+                        header.rows, " x ", header.cols, ", but it is to be read into a matrix of ", X.rows(),
+                        " x ", X.cols());
+    require<ShapeError>(first >= 0 && first <= header.cols - X.cols(), name, " has ", header.cols,
+                        " columns, but ", X.cols(), " from column ", first, " on are to be read");
   });
   if (!X.grid()->is_member()) return;
   attempt(X.grid()->comm(), [&] {
@@ -266,29 +280,40 @@ void read_matrix(const std::string& name, const MatrixHeader& header, DistMatrix
     with_scalar_type(header.type, [&]<Scalar Stored>() {
       if constexpr (std::same_as<Stored, T>) {
         BlockReader<T> reader(name, header, *X.grid()->backend());
-        reader.read(X.local_row_range(), X.local_col_range(), X.local());
+        reader.read(X.local_row_range(), cols_in_file<T>(X, first), X.local());
       } else if constexpr (sizeof(Real<Stored>) <= sizeof(Real<T>) &&
                            (is_complex<T> || !is_complex<Stored>)) {
-        read_converted<Stored>(name, header, X);
+        read_converted<Stored>(name, header, first, X);
       }
     });
   });
 }
 
+}  // namespace
+
+template <Scalar T>
+void read_matrix(const std::string& name, const MatrixHeader& header, DistMatrix<T>& X) {
+  read_from(name, header, false, 0, X);
+}
+template <Scalar T>
+void read_columns(const std::string& name, const MatrixHeader& header, Index first, DistMatrix<T>& X) {
+  read_from(name, header, true, first, X);
+}
+
 namespace {
 
-/// Writes this rank's block of X into the file at a path, whose elements begin at data_offset, line by line.
-/// Errors call the file by its name.
+/// Writes this rank's block of X, which begins at a column of the matrix in the file, into the file at a
+/// path, whose elements begin at data_offset, line by line. Errors call the file by its name.
 template <Scalar T>
 void write_block(const std::string& path, const std::string& name, Index data_offset, bool by_columns,
-                 const ConstDistMatrix<T>& X) {
+                 Index file_cols, Index first, const ConstDistMatrix<T>& X) {
   constexpr Index size = sizeof(T);
   OutputFile file = OutputFile::open(path, name);
-  const Range rows = X.local_row_range(), cols = X.local_col_range();
+  const Range rows = X.local_row_range(), cols = cols_in_file(X, first);
   Backend& backend = *X.grid()->backend();
   const bool on_host = backend.memory_space() == MemorySpace::host;
   const auto write_lines = [&](Range lines, Range along, MatrixView<const T> from) {
-    for_each_run(by_columns ? X.rows() : X.cols(), lines, along, from.stride,
+    for_each_run(by_columns ? X.rows() : file_cols, lines, along, from.stride,
                  [&](Index in_file, Index in_memory, Index count) {
                    file.write(from.data + in_memory, count * size, data_offset + in_file * size);
                  });
@@ -347,7 +372,7 @@ void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dime
   const bool by_columns = header.fortran_order || X.cols() == 1;
   const auto write = [&](const ConstDistMatrix<T>& from) {
     write_together(place, header, like, access, from, [&](const std::string& file, Index data_offset) {
-      write_block(file, place.file, data_offset, by_columns, from);
+      write_block(file, place.file, data_offset, by_columns, from.cols(), 0, from);
     });
   };
   if (by_columns || !has_short_pieces(X)) return write(X);
@@ -362,9 +387,68 @@ void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dime
   write_matrix(name, X, dimensions, like, Access::by_umask);
 }
 
+template <Scalar T>
+MatrixWriter<T>::MatrixWriter(const std::string& name, std::shared_ptr<const ProcessGrid> grid, Index rows,
+                              Index cols, int dimensions, const std::string& like)
+    : grid_(std::move(grid)), rows_(rows), cols_(cols) {
+  ArrayName place;
+  agree(grid_, "MatrixWriter", [&](Agreement& agreement) {
+    agreement.on("the file", name);
+    agreement.on("the rows", rows);
+    agreement.on("the columns", cols);
+    agreement.on("the dimensions", dimensions);
+    agreement.on("the array with the attributes", like);
+    place = parse_output_name(name);
+    require<ShapeError>(dimensions == 2 || (dimensions == 1 && cols == 1), name, ": a matrix of ", rows,
+                        " x ", cols, " cannot be written as an array of ", dimensions, " dimensions");
+  });
+  name_ = place.file;
+  if (!grid_->is_member()) return;
+  ArrayHeader header{scalar_type_of<T>, {rows}, !place.is_dataset()};
+  if (dimensions == 2) header.sizes.push_back(cols);
+  by_columns_ = header.fortran_order || cols == 1;
+  Communicator& comm = grid_->comm();
+  attempt(comm, [&] {
+    if (comm.rank() == 0) made_ = std::make_unique<NewArray>(place, header, like, Access::by_umask);
+  });
+  file_ = broadcast_text(comm, made_ ? made_->file() : std::string(), 0);
+  std::array<Index, 1> data_offset{made_ ? made_->data_offset() : 0};
+  comm.broadcast(data_offset, 0);
+  data_offset_ = data_offset[0];
+}
+template <Scalar T>
+MatrixWriter<T>::~MatrixWriter() = default;
+
+template <Scalar T>
+void MatrixWriter<T>::write(Index first, const ConstDistMatrix<T>& X) {
+  const TraceRegion region("write file");
+  begin_with_file<T>("write_matrix", name_, X, [&](Agreement& agreement) {
+    agreement.on("the first column", first);
+    require<ShapeError>(X.grid() == grid_ && X.rows() == rows_ && first >= 0 && first <= cols_ - X.cols(),
+                        name_, " is ", rows_, " x ", cols_, ", but a matrix of ", X.rows(), " x ", X.cols(),
+                        " is to be written there from column ", first, " on");
+  });
+  if (!grid_->is_member()) return;
+  attempt(grid_->comm(), [&] {
+    if (X.owned() && !X.local().empty())
+      write_block(file_, name_, data_offset_, by_columns_, cols_, first, X);
+  });
+}
+
+template <Scalar T>
+void MatrixWriter<T>::finish() {
+  if (!grid_->is_member()) return;
+  attempt(grid_->comm(), [&] {
+    if (made_) made_->take_name();
+    made_.reset();
+  });
+}
+
 #define GRIDLOPS_INSTANTIATE(T)                                                                       \
   template class MatrixReader<T>;                                                                     \
+  template class MatrixWriter<T>;                                                                     \
   template void read_matrix(const std::string&, const MatrixHeader&, DistMatrix<T>&);                 \
+  template void read_columns(const std::string&, const MatrixHeader&, Index, DistMatrix<T>&);         \
   template void write_matrix(const std::string&, const ConstDistMatrix<T>&, int, const std::string&); \
   template void write_matrix(const std::string&, const ConstDistMatrix<T>&, int, const std::string&, Access);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

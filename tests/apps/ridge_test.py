@@ -155,8 +155,84 @@ def check_edges(suite, A):
     (suite.folder / "wide.npy").unlink()
 
 
+def saved(suite, folder, kind="fitted"):
+    return sorted(suite.folder.glob(f"{folder}/{kind}-*-figures.npy"))
+
+
+def check_larger_than_memory(suite):
+    """B and X, which would take 120 MB, are never in memory, whichever way they lie in their files."""
+    rng = np.random.default_rng(8)
+    m, n, few, many = 300, 200, 4000, 60000
+    A = rng.standard_normal((m, n), np.float32)
+    np.save(suite.folder / "A.npy", A)
+    B = A @ rng.standard_normal((n, many), np.float32) + 20 * rng.standard_normal((m, many), np.float32)
+    peaks = {}
+    for name, data in (("few", B[:, :few]), ("rows", B), ("columns", np.asfortranarray(B))):
+        np.save(suite.folder / f"{name}.npy", data)
+        peaks[name] = suite.most_memory("ridge", "--matrix", "A.npy", "--rhs", f"{name}.npy", "--alphas", "1:1e4:5", "--folds", 3, "--output", f"{name}_X.npy",
+                                        "--intercepts", "beta.npy", "--chosen", "chosen.npy", "--batch", 1000, "--report", "R.json", ranks=2)
+    expected = B.nbytes // 2 + 4 * n * many // 2
+    for name in ("rows", "columns"):
+        suite.check(peaks[name] - peaks["few"] < expected / 4, "takes", peaks[name] - peaks["few"], "bytes more for B and X of", expected, "on each rank")
+    found = [np.load(suite.folder / f"{name}_X.npy", mmap_mode="r") for name in ("few", "rows", "columns")]
+    suite.check((found[1] == found[2]).all(), "other bits where columns are contiguous")
+    suite.close(np.asarray(found[1][:, :few]), found[0], 1e-6, "the first targets among others")
+    chosen, beta = np.load(suite.folder / "chosen.npy"), np.load(suite.folder / "beta.npy")
+    for j in range(0, many, 7919):
+        x, intercept = fit(A.astype(float), B[:, j:j + 1].astype(float), chosen[j])
+        suite.close(found[1][:, j], x[:, 0], 1e-4 * np.abs(x).max(), "coefficients", j)
+        suite.close(beta[j:j + 1], intercept, 1e-3, "intercept", j)
+    for path in suite.folder.glob("*_X.npy"):
+        path.unlink()
+
+
+def check_goes_on(suite):
+    """A job that is killed leaves what it has done, and ends with the bits of one that was not."""
+    A, B = problem("f64", 60, 13, 400)
+    np.save(suite.folder / "A.npy", A)
+    np.save(suite.folder / "B.npy", B)
+    for words in ([], ["--choose-for", "all", "--one-standard-error"]):
+        words = ["--alphas", "0.1:1e4:11", "--batch", 4, *words]
+        whole = ridge(suite, *words)[1:]
+        if whole[0] is None:
+            continue
+        kind = "fitted" if len(words) == 4 else "scored"
+        folder = f"saved-{kind}"
+        run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "killed.npy", "--scores", "killed_scores.npy", "--checkpoint", folder, *words,
+                        shell=f"{{}} & while [ ! -e {folder}/{kind}-8-figures.npy ] && kill -0 $!; do sleep 0.01; done; kill -9 $!; wait $!")
+        done = len(saved(suite, folder, kind))
+        suite.check(run.status == 137 and 3 <= done < 100 and not (suite.folder / "killed.npy").exists(), run.status, done, run.errors)
+        # On two ranks by what the others left; then on one as the run would have gone on.
+        for ranks, bound in ((2, 1e-9), (None, 0)):
+            again = ridge(suite, *words, "--restart", folder, *(["--checkpoint", folder] if ranks is None else []), ranks=ranks)[1:]
+            if again[0] is None:
+                continue
+            for one, other in zip(again, whole, strict=True):
+                suite.close(one, other, bound * (1 + np.abs(other).max()), "after a restart", words, ranks)
+        suite.check(len(saved(suite, folder)) == 100, "batches are not saved", len(saved(suite, folder)))
+        # All is there: nothing is computed, and another number of ranks changes no bit.
+        again = ridge(suite, *words, "--restart", folder, ranks=3)[1:]
+        for one, other in zip(again, whole, strict=True) if again[0] is not None else ():
+            suite.check((one == other).all(), "other bits than were saved", words)
+    words = ["--alphas", "0.1:1e4:11", "--batch", 4]
+    for more, status, text in ((["--checkpoint", "saved-fitted"], 74, "--restart saved-fitted"), (["--restart", "nowhere"], 65, "is missing"),
+                               (["--restart", "saved-fitted", "--standardize"], 65, "options")):
+        run, *_ = ridge(suite, *words, *more, status=status, ranks=2)
+        suite.check(text in run.errors, more, run.errors)
+    np.save(suite.folder / "A.npy", 2 * A)
+    run, *_ = ridge(suite, *words, "--restart", "saved-fitted", status=65, ranks=2)
+    suite.check("another A" in run.errors, run.errors)
+    np.save(suite.folder / "A.npy", A)
+    B[:, 8] *= 3
+    np.save(suite.folder / "B.npy", B)
+    run, *_ = ridge(suite, *words, "--restart", "saved-fitted", status=65, ranks=2)
+    suite.check("other targets: column 8" in run.errors, run.errors)
+
+
 def test(suite, _full):
     check_values(suite)
+    check_larger_than_memory(suite)
+    check_goes_on(suite)
     check_scikit_learn(suite)
     check_words(suite)
 

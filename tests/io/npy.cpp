@@ -49,6 +49,55 @@ DistMatrix<T> unread_matrix(const GridPtr& grid, const Layout& layout) {
 
 }  // namespace
 
+TEMPLATE_LIST_TEST_CASE("A matrix is written and read some columns at a time", "[npy]", Scalars) {
+  using T = TestType;
+  const ScratchFolder folder;
+  const std::string path = folder.file("A.npy"), whole = folder.file("B.npy");
+  for (const GridPtr& grid : all_grids(make_host_backend)) {
+    for (const auto [rows, cols] : sizes) {
+      CAPTURE(rows, cols, grid->rows(), grid->cols());
+      // Pieces that begin anywhere, in any order, of any layout; one has no column.
+      std::vector<Range> pieces{
+          {cols / 2, cols - cols / 2}, {cols / 3, cols / 2 - cols / 3}, {cols, 0}, {0, cols / 3}};
+      {
+        MatrixWriter<T> writer(path, grid, rows, cols);
+        for (const Range& piece : pieces)
+          for (const Layout& layout : some_layouts(*grid, rows, piece.size)) {
+            DistMatrix<T> A(grid, layout);
+            A.fill([&](Index i, Index j) { return element<T>(i, piece.begin + j); });
+            writer.write(piece.begin, A);
+          }
+        CHECK_THROWS_AS(writer.write(cols, DistMatrix<T>(grid, column_blocks(*grid, rows, 1))), ShapeError);
+        writer.finish();
+      }
+      DistMatrix<T> all(grid, column_blocks(*grid, rows, cols));
+      all.fill(element<T>);
+      write_matrix(whole, all);
+      world().barrier();
+      if (world().rank() == 0) CHECK(contents(path) == contents(whole));
+      const MatrixHeader header = read_matrix_header(world(), path);
+      for (const Range& piece : pieces)
+        for (const Layout& layout : some_layouts(*grid, rows, piece.size)) {
+          auto B = unread_matrix<T>(grid, layout);
+          read_columns(path, header, piece.begin, B);
+          bool is_right = true;
+          const auto block = B.local();
+          for (Index j = 0; j < block.cols; ++j)
+            for (Index i = 0; i < block.rows; ++i)
+              is_right = is_right && block(i, j) == element<T>(B.local_row_range().begin + i,
+                                                               piece.begin + B.local_col_range().begin + j);
+          CHECK(is_right);
+        }
+      DistMatrix<T> beyond(grid, column_blocks(*grid, rows, 1));
+      CHECK_THROWS_AS(read_columns(path, header, cols, beyond), ShapeError);
+      world().barrier();
+    }
+    MatrixWriter<T> unfinished(folder.file("C.npy"), grid, 3, 2);
+  }
+  world().barrier();
+  if (world().rank() == 0) CHECK(folder.names() == std::vector<std::string>{"A.npy", "B.npy"});
+}
+
 TEMPLATE_LIST_TEST_CASE("A matrix written from one layout is read into any other", "[npy]", Scalars) {
   using T = TestType;
   const ScratchFolder folder;

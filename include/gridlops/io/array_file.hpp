@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,38 @@ GRIDLOPS_EXPORT void read_matrix(const std::string& name, const MatrixHeader& he
 template <Scalar T>
 GRIDLOPS_EXPORT void write_matrix(const std::string& name, const ConstDistMatrix<T>& X, int dimensions = 2,
                                   const std::string& like = {});
+
+/// Reads the columns of the array from `first` on, as many as X has.
+template <Scalar T>
+GRIDLOPS_EXPORT void read_columns(const std::string& name, const MatrixHeader& header, Index first,
+                                  DistMatrix<T>& X);
+
+/// Writes a matrix some columns at a time, into a file that takes its name when it is finished, as
+/// write_matrix() does. What is not finished is removed. An HDF5 file is locked meanwhile: jobs that write to
+/// it wait for ten minutes.
+template <Scalar T>
+class GRIDLOPS_EXPORT MatrixWriter {
+ public:
+  /// Makes room for the matrix (collective over the grid). `like`: see write_matrix(). Throws OutputError and
+  /// UsageError on all ranks.
+  MatrixWriter(const std::string& name, std::shared_ptr<const ProcessGrid> grid, Index rows, Index cols,
+               int dimensions = 2, const std::string& like = {});
+  ~MatrixWriter();
+
+  /// Writes columns from `first` on to the disk (collective). Throws OutputError on all ranks, ShapeError if
+  /// the matrix has no such columns.
+  void write(Index first, const ConstDistMatrix<T>& X);
+  /// The file takes its name (collective).
+  void finish();
+
+ private:
+  std::shared_ptr<const ProcessGrid> grid_;
+  const Index rows_, cols_;
+  bool by_columns_ = true;
+  std::string name_, file_;  // the user's, and the temporary one
+  Index data_offset_ = 0;
+  std::unique_ptr<class NewArray> made_;  // on rank 0
+};
 
 // Arrays of one to five dimensions. A matrix whose rows are the elements of an array (see Space::dims) is
 // stored as an array. One column has the dims of that array. Any other number of columns becomes one more

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <complex>
+#include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "gridlops/base/export.hpp"
@@ -71,6 +74,8 @@ struct RidgeReport {
   Index folds = 0;                   ///< their number
   std::vector<RidgeColumn> columns;  ///< of B
   std::vector<double> scores;        ///< of damping d and column j at d + j·dampings; or none
+  /// Of PreparedRidge alone: of fold f at f + folds·(d + j·dampings). Without folds there is one.
+  std::vector<double> fold_scores;
   /// With leave-one-out the first row of A that decides its own prediction, but for rounding: it alone has
   /// some feature. Dampings where a row does have no score (NaN), and are not chosen. −1: there is none.
   Index deciding_row = -1;
@@ -108,10 +113,70 @@ template <Scalar T>
 GRIDLOPS_EXPORT RidgeReport ridge(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                                   const RidgeOptions& options, DistMatrix<T>* X = nullptr);
 
+/// A ridge that has read A and decomposed its training sets, and fits any number of columns, some at a time:
+/// then B and X may be larger than memory.
+///
+///   PreparedRidge<float> ridge(*A, options, true, all_columns);
+///   for (…) report = ridge.fit(some_of_B, &some_of_X);
+template <Scalar T>
+class GRIDLOPS_EXPORT PreparedRidge {
+ public:
+  /// Reads A, which is not needed afterwards (collective over its grid). Arguments and errors are those of
+  /// ridge(); `columns` is how many there are in all, and `groups` in the options must be empty: see
+  /// SharedDampings.
+  PreparedRidge(const LinearOperator<T>& A, const RidgeOptions& options, bool with_coefficients,
+                Index columns);
+  ~PreparedRidge();
+  PreparedRidge(PreparedRidge&&) noexcept;
+  PreparedRidge& operator=(PreparedRidge&&) noexcept;
+
+  /// The most columns that are worked on at a time. More than these in B are so in batches. 0 on idle ranks.
+  Index columns_at_a_time() const;
+  /// How many scores fold_scores has of each column and damping; 0 on idle ranks, and without validation.
+  Index folds_scored() const;
+  /// A number that tells this A from others: the largest eigenvalue of its first training set, where there is
+  /// one.
+  double fingerprint() const;
+
+  /// Scores or fits some columns, as ridge() does (collective over the grid). Without `chosen` a damping is
+  /// chosen for each; otherwise it has the number of one for each, and nothing is scored. Throws what ridge()
+  /// throws.
+  RidgeReport fit(const ConstDistMatrix<T>& B, DistMatrix<T>* X, std::span<const Index> chosen = {});
+
+ private:
+  class Run;
+  std::shared_ptr<const ProcessGrid> grid_;
+  std::unique_ptr<Run> run_;
+};
+
+/// Chooses a damping for columns that share it: the one with the best mean of their scores.
+class GRIDLOPS_EXPORT SharedDampings {
+ public:
+  /// options: those of the ridge, but for their groups.
+  explicit SharedDampings(const RidgeOptions& options);
+  /// Adds a column of a group, with its part of RidgeReport::fold_scores.
+  void add(Index group, std::span<const double> fold_scores);
+  /// The number of a group's damping. Where none has a score, the largest.
+  Index chosen(Index group) const;
+
+ private:
+  std::vector<double> alphas_;
+  bool one_standard_error_;
+  struct Group {
+    Index columns = 0;
+    std::vector<double> sums{};
+  };
+  std::map<Index, Group> groups_;
+};
+
 /// Labels of rows in this many folds whose sizes differ by at most one, larger folds first: contiguous, as
 /// scikit-learn's KFold has them, or row i in fold i modulo their number.
 GRIDLOPS_EXPORT std::vector<Index> contiguous_folds(Index rows, Index folds);
 GRIDLOPS_EXPORT std::vector<Index> interleaved_folds(Index rows, Index folds);
+
+/// The most columns that ridge() works on at a time on all ranks. Not collective. Throws as ridge_bytes().
+GRIDLOPS_EXPORT Index ridge_columns_at_a_time(Index rows, Index cols, Index nrhs, ScalarType type,
+                                              const RidgeOptions& options, bool with_coefficients, int ranks);
 
 /// Returns the bytes of memory that ridge() takes on a rank, at most, besides A, B and X. Not collective.
 /// Throws UsageError or ShapeError if options do not fit these shapes.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "solve/ridge/ridge_choice.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/numbers.hpp"
 #include "base/square_sum.hpp"
+#include "gridlops/solve/ridge.hpp"
 
 namespace gridlops {
 
@@ -29,6 +32,25 @@ std::optional<Index> choose_alpha(std::span<const double> alphas, std::span<cons
   for (std::size_t d = 0; d < alphas.size(); ++d)
     if (alphas[d] > alphas[chosen] && mean(d) >= mean(*best) - standard_error) chosen = d;
   return static_cast<Index>(chosen);
+}
+
+SharedDampings::SharedDampings(const RidgeOptions& options)
+    : alphas_(options.alphas), one_standard_error_(options.one_standard_error) {}
+
+void SharedDampings::add(Index group, std::span<const double> fold_scores) {
+  Group& to = groups_[group];
+  ++to.columns;
+  to.sums.resize(fold_scores.size());
+  std::transform(fold_scores.begin(), fold_scores.end(), to.sums.begin(), to.sums.begin(), std::plus<>());
+}
+
+Index SharedDampings::chosen(Index group) const {
+  const Group& of = groups_.at(group);
+  std::vector<double> means = of.sums;
+  for (double& mean : means) mean /= static_cast<double>(of.columns);
+  // No damping has a score only if rows are predicted from themselves alone: the largest has least of that.
+  const auto largest = std::max_element(alphas_.begin(), alphas_.end());
+  return choose_alpha(alphas_, means, one_standard_error_).value_or(largest - alphas_.begin());
 }
 
 }  // namespace gridlops

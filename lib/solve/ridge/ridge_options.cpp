@@ -147,6 +147,17 @@ Index ridge_batch(Index nrhs, Index bytes_of_column, Index asked, int ranks) {
   return std::clamp<Index>(of_all, 1, std::max<Index>(nrhs, 1));
 }
 
+Index ridge_columns_at_a_time(Index rows, Index cols, Index nrhs, ScalarType type,
+                              const RidgeOptions& options, bool with_coefficients, int ranks) {
+  require_options(options, rows, cols, nrhs);
+  const Index of_column = with_scalar_type(type, [&]<Scalar T>() {
+    return RidgeBatch<T>::bytes_of_column(rows, cols, folds_of(rows, options).all(),
+                                          is_ridge_of_data(rows, cols, predicts_all(options)), false,
+                                          with_coefficients);
+  });
+  return ridge_batch(nrhs, of_column, options.batch, ranks);
+}
+
 Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type, const RidgeOptions& options,
                   bool with_coefficients, int ranks) {
   require_options(options, rows, cols, nrhs);

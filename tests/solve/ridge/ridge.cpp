@@ -239,6 +239,56 @@ TEST_CASE("Targets choose together, and dampings may be given") {
   }
 }
 
+TEMPLATE_TEST_CASE("A prepared ridge fits some columns at a time", "", float, double, std::complex<double>) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : shapes) {
+      CAPTURE(grid->rows(), grid->cols(), m, n);
+      const RidgeOptions options{
+          .alphas = {0.3, 30, 3}, .folds = interleaved_folds(m, 3), .score = RidgeScore::negative_mse};
+      const auto whole =
+          fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, features<T>());
+      PreparedRidge<T> prepared(*A, options, true, columns);
+      // One column, the others, none; and with a damping that is not the best.
+      for (const Range part : {Range{0, 1}, {1, columns - 1}, {3, 0}}) {
+        DistMatrix<T> B(grid, column_blocks(*grid, m, part.size)),
+            X(grid, column_blocks(*grid, n, part.size));
+        B.fill([&](Index i, Index j) { return targets<T>(n)(i, part.begin + j); });
+        const RidgeReport report = prepared.fit(B, &X);
+        const std::vector<Index> last(static_cast<std::size_t>(part.size), 2);
+        const RidgeReport given = prepared.fit(B, nullptr, last);
+        const std::vector<T> x = everywhere(X);
+        if (!grid->is_member()) continue;
+        REQUIRE(std::ssize(report.columns) == part.size);
+        CHECK(std::ssize(report.fold_scores) == part.size * 3 * prepared.folds_scored());
+        for (Index j = 0; j < part.size; ++j) {
+          const RidgeColumn &one = report.columns[static_cast<std::size_t>(j)],
+                            &other = whole.report.columns[static_cast<std::size_t>(part.begin + j)];
+          CHECK(one.chosen == other.chosen);
+          CHECK(std::abs(one.score - other.score) <= rounding_of<T> * std::abs(other.score));
+          const std::vector<T> x_j(x.begin() + j * n, x.begin() + (j + 1) * n),
+              of_whole(whole.X.begin() + (part.begin + j) * n, whole.X.begin() + (part.begin + j + 1) * n);
+          CHECK(relative_difference(x_j, of_whole) <= rounding_of<T>);
+          CHECK((given.columns[static_cast<std::size_t>(j)].alpha == 3 &&
+                 std::isnan(given.columns[static_cast<std::size_t>(j)].score)));
+        }
+      }
+      if (!grid->is_member()) continue;
+      DistMatrix<T> B(grid, column_blocks(*grid, m, 2));
+      B.fill(targets<T>(n));
+      for (const auto& [wrong, text] :
+           {std::pair<std::vector<Index>, std::string>{{1}, "but 1 of 3 dampings"},
+            {{1, 1, 1}, "but 3 of 3 dampings"},
+            {{0, 3}, "no damping 3 of 3"}}) {
+        const Ending ending = ending_of([&] { prepared.fit(B, nullptr, wrong); });
+        CHECK(all_ended_alike(*grid, ending));
+        CHECK(contains(ending.text, text));
+      }
+    }
+  }
+}
+
 TEST_CASE("A ridge takes collinear and constant features, constant data, and any damping") {
   constexpr Index m = 24, n = 5;
   // Column 1 is twice column 0, and column 2 is constant.

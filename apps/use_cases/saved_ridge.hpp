@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "gridlops/dist/dist_matrix.hpp"
+#include "gridlops/io/array_file.hpp"
+#include "gridlops/solve/ridge.hpp"
+
+namespace gridlops::program {
+
+/// The batches of targets that a run of `ridge` has finished, in a directory: manifest.json, which says of
+/// which problem they are, and for each batch its coefficients and, written last, its figures. A job that is
+/// killed leaves complete batches only.
+class SavedRidge {
+ public:
+  /// checkpoint, restart: the directories, or empty. problem: what a restart must have in common with its
+  /// run. Collective over world. Throws InputError on all ranks if there is nothing to go on with, or of
+  /// another problem; OutputError if `checkpoint` holds batches that this run does not go on with.
+  SavedRidge(Communicator& world, std::string checkpoint, std::string restart,
+             const nlohmann::ordered_json& problem);
+
+  /// The width of the batches of the run that this one goes on with; else this one.
+  Index batch(Index chosen) const { return batch_ > 0 ? batch_ : chosen; }
+  /// Compares A with that of the run, or notes it with the width (collective over the grid).
+  void begin(const std::shared_ptr<const ProcessGrid>& grid, double fingerprint, Index batch);
+
+  /// Reads the columns of a batch, if it was saved, into report and X (collective). It has as many scores as
+  /// `report` has room for. pass: "scored" or "fitted". Throws InputError if B in its file is another one.
+  template <Scalar T>
+  bool load(const std::string& pass, Range columns, const std::string& rhs, const MatrixHeader& header,
+            RidgeReport& report, DistMatrix<T>* X) const;
+  /// Saves a batch, unless it is saved there (collective). If it cannot be, rank 0 prints a warning.
+  template <Scalar T>
+  void save(const std::string& pass, Range columns, const ConstDistMatrix<T>& B, const RidgeReport& report,
+            const DistMatrix<T>* X) const;
+
+ private:
+  template <Scalar T>
+  void write(const std::string& pass, Range columns, const ConstDistMatrix<T>& B, const RidgeReport& report,
+             const DistMatrix<T>* X) const;
+
+  Communicator& world_;
+  std::string checkpoint_, restart_;
+  nlohmann::ordered_json problem_, found_;
+  Index batch_ = 0;
+  std::shared_ptr<const ProcessGrid> grid_;
+};
+
+}  // namespace gridlops::program
