@@ -38,9 +38,9 @@ py::dict dict_of(const RidgeReport& report, bool has_coefficients) {
 template <Scalar T>
 void bind_ridge(py::module_& native) {
   native.def("ridge", [](const Operator<T>& A, const Matrix<T>& B, Matrix<T>* X, std::vector<double> alphas,
-                         const std::string& validation, std::vector<Index> folds, const std::string& score,
-                         std::vector<Index> groups, bool one_standard_error, bool intercept, bool standardize,
-                         Index batch) {
+                         const std::string& validation, std::vector<Index> folds, std::vector<double> weights,
+                         const std::string& score, std::vector<Index> groups, bool one_standard_error,
+                         bool intercept, bool standardize, Index batch) {
     const RidgeOptions options{
         std::move(alphas),
         parse(validation,
@@ -48,6 +48,7 @@ void bind_ridge(py::module_& native) {
                RidgeValidation::gcv},
               "validation"),
         std::move(folds),
+        std::move(weights),
         parse(score, {RidgeScore::r2, RidgeScore::correlation, RidgeScore::negative_mse}, "score"),
         std::move(groups),
         one_standard_error,

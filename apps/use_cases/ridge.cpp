@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "command_line/console.hpp"
@@ -28,7 +30,7 @@ namespace {
 
 struct RidgeArguments {
   std::string matrix, rhs, output, intercepts, chosen, scores, report, transport = "auto";
-  std::string checkpoint, restart;
+  std::string checkpoint, restart, row_weights;
   std::string dampings, alphas;  ///< one of both: a number, FIRST:LAST:COUNT, or a file
   std::string folds;             ///< their number, a file of labels, "loo", "gcv" or "none"
   std::string choose_for = "each";
@@ -98,6 +100,8 @@ RidgeOptions resolved(Communicator& world, const RidgeArguments& arguments, Inde
   } else {
     options.folds = whole_numbers(world, folds, "a label", "labels of folds");
   }
+  if (!arguments.row_weights.empty())
+    options.weights = read_vector(world, arguments.row_weights, "a weight", "weights of rows");
   return options;
 }
 
@@ -227,6 +231,7 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
                               {"score", name_of(options.score)},
                               {"intercept", options.intercept},
                               {"standardize", options.standardize}};
+  if (!arguments.row_weights.empty()) json["row_weights"] = arguments.row_weights;
   if (options.validation == RidgeValidation::none) return json;
   json["folds"] = arguments.folds.empty() ? default_folds : arguments.folds;
   json["choose_for"] = arguments.choose_for;
@@ -237,15 +242,20 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
 /// What a run that goes on must have in common with the one before.
 nlohmann::ordered_json problem_json(const RidgeArguments& arguments, const RidgeOptions& options,
                                     const ProductShape& shape, bool fits) {
-  const auto hash = [](const std::vector<Index>& numbers) {
+  const auto hash = [](const auto& numbers) {
     std::uint64_t hash = 14695981039346656037U;  // FNV-1a, by numbers
-    for (const Index number : numbers) hash = (hash ^ static_cast<std::uint64_t>(number)) * 1099511628211U;
+    for (const auto number : numbers) hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211U;
     return fmt::format("{:016x}", hash);
   };
-  return {{"rows of A", shape.rows},      {"columns of A", shape.cols},
-          {"targets", shape.nrhs},        {"type", name_of(shape.type)},
-          {"coefficients", fits},         {"options", options_json(arguments, options)},
-          {"folds", hash(options.folds)}, {"groups", hash(options.groups)}};
+  return {{"rows of A", shape.rows},
+          {"columns of A", shape.cols},
+          {"targets", shape.nrhs},
+          {"type", name_of(shape.type)},
+          {"coefficients", fits},
+          {"options", options_json(arguments, options)},
+          {"folds", hash(options.folds)},
+          {"groups", hash(options.groups)},
+          {"weights", hash(options.weights)}};
 }
 
 void tell(const RidgeReport& found, const Summary& summary, const RidgeOptions& options,
@@ -272,6 +282,7 @@ RidgeFiles open_files(Communicator& world, const RidgeArguments& arguments) {
   check_outputs(world,
                 {{"--matrix", arguments.matrix},
                  {"--rhs", arguments.rhs},
+                 {"--row-weights", arguments.row_weights},
                  manifest_in("--restart", arguments.restart)},
                 {{"--output", arguments.output},
                  {"--intercepts", arguments.intercepts},
@@ -380,6 +391,8 @@ Action define_ridge(Options& options) {
   options.flag("--no-intercept", arguments->no_intercept, "Fits no constant, which is else not damped");
   options.flag("--standardize", arguments->options.standardize,
                "Divides features by their standard deviation in the training rows");
+  options.text("--row-weights", arguments->row_weights, "FILE",
+               "Multiplies the square of each row's error by a weight, also in means and scores");
   options.group("Validation");
   options.text(
       "--folds", arguments->folds, "5|FILE|loo|gcv|none",

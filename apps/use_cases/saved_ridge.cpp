@@ -92,9 +92,9 @@ SavedRidge::SavedRidge(Communicator& world, std::string checkpoint, std::string 
 void SavedRidge::begin(const std::shared_ptr<const ProcessGrid>& grid, double fingerprint, Index batch) {
   grid_ = grid;
   if (!restart_.empty() && !is_close(found_["fingerprint"].get<double>(), fingerprint))
-    throw InputError(fmt::format(
-        "{} is of a run with another A or other folds: its largest eigenvalue is {}, and that of this A {}",
-        manifest_of(restart_), found_["fingerprint"].get<double>(), fingerprint));
+    throw InputError(
+        fmt::format("{} is of a run with another A: its products have the mark {}, and those of this A {}",
+                    manifest_of(restart_), found_["fingerprint"].get<double>(), fingerprint));
   if (checkpoint_.empty()) return;
   nlohmann::ordered_json json = problem_;
   json["fingerprint"] = fingerprint;

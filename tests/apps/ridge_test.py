@@ -78,6 +78,29 @@ def check_values(suite):
                 suite.close(beta[j:j + 1], intercept, 1e4 * eps * (1 + np.abs(intercept).max() + np.abs(A).max() * np.abs(x).sum()), "intercept", j)
 
 
+def check_weights(suite):
+    """A weight of 2 is two rows in the same fold, one of 0 none; a restart compares weights."""
+    A, B = problem("f64", 60, 13, 7)
+    weights = np.arange(60) % 4
+    labels = np.arange(60) // 4 % 3
+    copies = np.repeat(np.arange(60), weights)
+    for name, rows, of_rows in (("copied", copies, None), ("weighted", np.arange(60), weights)):
+        np.save(suite.folder / "A.npy", A[rows])
+        np.save(suite.folder / "B.npy", B[rows])
+        np.save(suite.folder / "labels.npy", labels[rows].astype(float))
+        np.save(suite.folder / "weights.npy", weights.astype(np.float32))
+        more = [] if of_rows is None else ["--row-weights", "weights.npy", "--checkpoint", "with_weights"]
+        _, *found = ridge(suite, "--alphas", "0.1:1e4:11", "--folds", "labels.npy", *more, ranks=2)
+        if name == "copied":
+            expected = found
+        elif found[0] is not None and expected[0] is not None:
+            for one, other in zip(found, expected, strict=True):
+                suite.close(one, other, 1e-9 * (1 + np.abs(other).max()), "with weights")
+    np.save(suite.folder / "weights.npy", np.ones(60))
+    run, *_ = ridge(suite, "--alphas", "0.1:1e4:11", "--folds", "labels.npy", "--row-weights", "weights.npy", "--restart", "with_weights", status=65)
+    suite.check("weights" in run.errors, run.errors)
+
+
 def check_scikit_learn(suite):
     """The choices, coefficients and scores are those of scikit-learn for each target alone, and those of its LOO for all."""
     try:
@@ -201,6 +224,8 @@ def check_goes_on(suite):
         run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "killed.npy", "--scores", "killed_scores.npy", "--checkpoint", folder, *words,
                         shell=f"{{}} & while [ ! -e {folder}/{kind}-8-figures.npy ] && kill -0 $!; do sleep 0.01; done; kill -9 $!; wait $!")
         done = len(saved(suite, folder, kind))
+        for path in suite.folder.glob("killed.npy.tmp.*"):  # which the next run of that output removes
+            path.unlink()
         suite.check(run.status == 137 and 3 <= done < 100 and not (suite.folder / "killed.npy").exists(), run.status, done, run.errors)
         # On two ranks by what the others left; then on one as the run would have gone on.
         for ranks, bound in ((2, 1e-9), (None, 0)):
@@ -231,6 +256,7 @@ def check_goes_on(suite):
 
 def test(suite, _full):
     check_values(suite)
+    check_weights(suite)
     check_larger_than_memory(suite)
     check_goes_on(suite)
     check_scikit_learn(suite)

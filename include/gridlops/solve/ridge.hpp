@@ -44,6 +44,10 @@ struct RidgeOptions {
   RidgeValidation validation = RidgeValidation::folds;
   /// The fold of each row of A, any number ≥ 0; rows with a number < 0 are in every training set.
   std::vector<Index> folds{};
+  /// The weight of each row of A and B, not negative: ‖b − β − Ax‖² is the sum of weights times squares, and
+  /// so are means, deviations and scores, so that a whole number is that many equal rows of the same fold.
+  /// Leave-one-out leaves a row out whatever its weight. Empty: 1 for each.
+  std::vector<double> weights{};
   RidgeScore score = RidgeScore::r2;
   /// Columns of B with the same number get the damping with the best mean score; empty: each gets its own.
   std::vector<Index> groups{};
@@ -63,7 +67,7 @@ struct RidgeColumn {
   std::complex<double> intercept{};  ///< β, of the coefficients
   /// The verdict on the coefficients, from norms recomputed from A and B: `converged` if ‖Aᴴ(b − β − Ax) −
   /// D²x‖ ≤ T‖Aᴴ(b − mean of b)‖ with the tolerance of cgls(). The norms are those of the centred and
-  /// standardised problem. Without coefficients, `user_stop`.
+  /// standardised problem, with rows times the roots of their weights. Without coefficients, `user_stop`.
   StopReason reason = StopReason::user_stop;
   double residual_norm = 0;         ///< ‖b − β − Ax‖
   double normal_residual_norm = 0;  ///< ‖Aᴴ(b − β − Ax) − D²x‖
@@ -134,8 +138,8 @@ class GRIDLOPS_EXPORT PreparedRidge {
   Index columns_at_a_time() const;
   /// How many scores fold_scores has of each column and damping; 0 on idle ranks, and without validation.
   Index folds_scored() const;
-  /// A number that tells this A from others: the largest eigenvalue of its first training set, where there is
-  /// one.
+  /// A number that tells this A from others, from the largest eigenvalue of its first training set and the
+  /// deviations of its features; 0 without a training set.
   double fingerprint() const;
 
   /// Scores or fits some columns, as ridge() does (collective over the grid). Without `chosen` a damping is

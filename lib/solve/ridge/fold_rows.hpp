@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,8 +25,8 @@ constexpr bool is_ridge_of_data(Index rows, Index cols, bool predicts_all) {
 }
 
 /// The rows of A in the order of their folds: those of a fold are together, those of a rank together in it.
-/// Each is whole on one rank. What is kept is 2^power (row − reference), where the reference is the mean of
-/// all rows if they are centred, else 0.
+/// Each is whole on one rank. What is kept is 2^power √w (row − reference), with the weight w of the row,
+/// where the reference is the mean of all rows if they are centred, else 0.
 template <Scalar T>
 class FoldRows {
   using Wide = Accumulator<T>;
@@ -35,14 +36,16 @@ class FoldRows {
   static constexpr Index together = 512;
 
   /// fold_of_row: from 0 on, less than folds; the same on all ranks.
+  /// weights: of the rows, in their order.
   FoldRows(const MatrixInBlocks<T>& A, const ProcessGrid& grid, Index cols, std::vector<Index> fold_of_row,
-           Index folds, bool centred, bool of_data)
+           Index folds, std::vector<double> weights, bool centred, bool of_data)
       : A_(A),
         grid_(grid),
         comm_(grid.comm()),
         cols_(cols),
         fold_of_row_(std::move(fold_of_row)),
         folds_(folds),
+        weights_(std::move(weights)),
         centred_(centred),
         of_data_(of_data) {}
 
@@ -63,6 +66,19 @@ class FoldRows {
   /// The places of a fold.
   Range fold(Index f) const {
     return {first_[at(f * ranks())], first_[at((f + 1) * ranks())] - first_[at(f * ranks())]};
+  }
+  /// The weight of each row of A, and the root of it at each place.
+  const std::vector<double>& weights() const { return weights_; }
+  const std::vector<double>& roots() const { return roots_; }
+  /// Whether rows have different weights, so that equal rows are not kept as equal ones.
+  bool is_weighted() const { return is_weighted_; }
+  /// The sum of the weights of a fold, or of all folds but one.
+  double weight_of(Index f) const { return weight_of_fold_[at(f)]; }
+  double weight_of_others(Index f) const {
+    double sum = 0;
+    for (Index g = 0; g < folds_; ++g)
+      if (g != f) sum += weight_of(g);
+    return sum;
   }
   /// The number in A of the row at each place; the same on all ranks.
   const std::vector<Index>& numbers() const { return numbers_; }
@@ -136,16 +152,19 @@ class FoldRows {
     power_ = largest[0] > 0 ? std::clamp(-std::ilogb(largest[0]), least, most) : 0;
     if (!centred_ || rows() == 0) return;
     // Of T, so that it is subtracted exactly where rows are close to it.
-    for (Index j = 0; j < cols_; ++j) reference_[at(j)] = Wide(T(sums[at(j)] / static_cast<double>(rows())));
+    const double weight = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    for (Index j = 0; j < cols_; ++j) reference_[at(j)] = Wide(T(sums[at(j)] / weight));
   }
-  /// Adds to the sum of column j, and returns its largest element. Throws InputError if one is not finite.
+  /// Adds to the weighted sum of column j, and returns its largest element times a root. Throws InputError if
+  /// one is not finite.
   double add(MatrixView<const T> elements, Index first_row, Index j, Wide& sum) const {
     double largest = 0;
     const T* const column = elements.column(j);
     Wide of_these(0);
     for (Index i = 0; i < elements.rows; ++i) {
-      of_these += Wide(column[i]);
-      largest = std::max(largest, largest_part(column[i]));
+      const double weight = weights_[at(first_row + i)];
+      of_these += Wide(column[i]) * weight;
+      largest = std::max(largest, largest_part(column[i]) * std::sqrt(weight));
     }
     if (!std::isfinite(std::abs(of_these)))
       for (Index i = 0; i < elements.rows; ++i)
@@ -176,6 +195,8 @@ class FoldRows {
       numbers_.resize(at(rows()));
       first_.assign(at(folds_ * ranks() + 1), 0);
       next.resize(first_.size());
+      roots_.resize(at(rows()));
+      weight_of_fold_.assign(at(folds_), 0.0);
     });
     const Index my_count = std::ssize(my_numbers_);
     comm_.all_gather(std::span(&my_count, 1), counts_);
@@ -189,6 +210,13 @@ class FoldRows {
     next = first_;
     for (Index k = 0; k < rows(); ++k)
       numbers_[at(next[at(fold_of_row_[at(theirs[at(k)])] * ranks() + owner[at(k)])]++)] = theirs[at(k)];
+    is_weighted_ = false;
+    for (std::size_t place = 0; place < roots_.size(); ++place) {
+      const double weight = weights_[at(numbers_[place])];
+      roots_[place] = std::sqrt(weight);
+      weight_of_fold_[at(fold_of_row_[at(numbers_[place])])] += weight;
+      is_weighted_ = is_weighted_ || weight != weights_.front();
+    }
     my_rows_ = 0;
     for (Index f = 0; f < folds_; ++f) {
       my_first_.push_back(my_rows_);
@@ -199,17 +227,21 @@ class FoldRows {
   void keep() {
     FailureScope failures;
     std::vector<Index> next;
-    const Real<T> scale = static_cast<Real<T>>(std::ldexp(1.0, power_));
     visit_whole_rows<T>(
         A_, Op::none, grid_, failures,
         [&](Range rows, MatrixView<const T> elements) {
           failures.run([&] {
             std::vector<Index> to;
-            for (Index i = rows.begin; i < rows.end(); ++i) to.push_back(next[at(fold_of_row_[at(i)])]++);
+            std::vector<Real<T>> scales;
+            for (Index i = rows.begin; i < rows.end(); ++i) {
+              to.push_back(next[at(fold_of_row_[at(i)])]++);
+              scales.push_back(static_cast<Real<T>>(std::ldexp(std::sqrt(weights_[at(i)]), power_)));
+            }
             for (Index j = 0; j < cols_; ++j) {
               const auto reference = T(reference_[at(j)]);
               T* const column = store_.data() + j * my_rows_;
-              for (Index i = 0; i < rows.size; ++i) column[to[at(i)]] = (elements(i, j) - reference) * scale;
+              for (Index i = 0; i < rows.size; ++i)
+                column[to[at(i)]] = (elements(i, j) - reference) * scales[at(i)];
             }
           });
         },
@@ -242,11 +274,14 @@ class FoldRows {
   const Index cols_;
   const std::vector<Index> fold_of_row_;
   const Index folds_;
+  const std::vector<double> weights_;
   const bool centred_, of_data_;
 
   std::vector<Wide> reference_;
   int power_ = 0;
   std::vector<Index> my_numbers_, numbers_;
+  std::vector<double> roots_, weight_of_fold_;
+  bool is_weighted_ = false;
   std::vector<Index> counts_;    // of each rank, of what is sent
   std::vector<Index> first_;     // the first place of fold f and rank k at f·ranks + k
   std::vector<Index> my_first_;  // in the store, of each fold

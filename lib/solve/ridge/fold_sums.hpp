@@ -20,7 +20,7 @@
 
 namespace gridlops {
 
-/// Sums of each column of A over the rows of each fold, and their variances, the same on all ranks.
+/// Weighted sums of each column of A over the rows of each fold, and their variances, the same on all ranks.
 template <Scalar T>
 class FoldSums {
   using Wide = Accumulator<T>;
@@ -33,28 +33,29 @@ class FoldSums {
       centres_.assign(at(rows.cols()), Wide(0));
       if (with_squares) squares_.assign(sums_.size(), 0.0);
     });
-    for_each_element([&](Index k, Index, Wide element) { sums_[at(k)] += element; });
+    for_each_element([&](Index k, Index, double root, Wide element) { sums_[at(k)] += root * element; });
     comm.all_reduce(sums_, ReduceOp::sum);
     if (!with_squares) return;
     for (Index j = 0; j < rows.cols(); ++j)
-      centres_[at(j)] = of_others(sums_, RidgeModel<T>::all, j) / static_cast<double>(rows.rows());
-    for_each_element(
-        [&](Index k, Index j, Wide element) { squares_[at(k)] += std::norm(element - centres_[at(j)]); });
+      centres_[at(j)] = of_others(sums_, RidgeModel<T>::all, j) / rows.weight_of_others(RidgeModel<T>::all);
+    for_each_element([&](Index k, Index j, double root, Wide element) {
+      squares_[at(k)] += std::norm(element - root * centres_[at(j)]);
+    });
     comm.all_reduce(squares_, ReduceOp::sum);
   }
 
-  /// Sets trained, mean and scale.
+  /// Sets trained, weight, mean and scale.
   void describe(RidgeModel<T>& model, const ModelOptions& options) const {
     const Index n = rows_.cols();
     model.trained = rows_.rows() - (model.fold == RidgeModel<T>::all ? 0 : rows_.fold(model.fold).size);
     model.mean.assign(at(n), Wide(0));
     model.scale.assign(at(n), 1.0);
-    const double count = static_cast<double>(std::max<Index>(model.trained, 1));
+    const double weight = model.weight = rows_.weight_of_others(model.fold);
     for (Index j = 0; j < n; ++j) {
-      const Wide mean = of_others(sums_, model.fold, j) / count;
+      const Wide mean = of_others(sums_, model.fold, j) / weight;
       if (options.standardized) {
         const Wide shift = mean - centres_[at(j)];
-        const double variance = of_others(squares_, model.fold, j) / count - std::norm(shift);
+        const double variance = of_others(squares_, model.fold, j) / weight - std::norm(shift);
         if (variance > rounding_of_variance(shift, j)) {
           model.scale[at(j)] = 1 / std::sqrt(variance);
         } else if (!options.centred) {
@@ -67,13 +68,14 @@ class FoldSums {
   }
 
  private:
-  /// use(f n + j, j, element) for the elements of this rank, in column j of fold f.
+  /// use(f n + j, j, root of the weight, element) for the elements of this rank, in column j of fold f.
   template <class Use>
   void for_each_element(const Use& use) const {
     for (Index f = 0; f < rows_.folds(); ++f) {
       const MatrixView<const T> mine = rows_.mine(f);
       for (Index j = 0; j < mine.cols; ++j)
-        for (Index i = 0; i < mine.rows; ++i) use(f * mine.cols + j, j, Wide(mine(i, j)));
+        for (Index i = 0; i < mine.rows; ++i)
+          use(f * mine.cols + j, j, rows_.roots()[at(rows_.my_places(f).begin + i)], Wide(mine(i, j)));
     }
   }
   template <class Number>

@@ -18,38 +18,46 @@ double norm_of_column(const T* column, Index rows) {
   return sum.root();
 }
 
-/// One column of data to be predicted.
+/// One column of data to be predicted, in rows times the roots of their weights.
 template <Scalar T>
 struct TestedColumn {
   using Wide = Accumulator<T>;
 
   Index rows = 0;
-  int power = 0;         ///< it is 2^power times the caller's
-  double deviation = 0;  ///< ‖y − ȳ‖, 0 if y is constant
-  double rest = 0;       ///< the norm of the part that predictions have no share in
-  Wide sum{};            ///< of the data without their training mean
+  const double* roots = nullptr;  ///< of their weights
+  double weight = 0;              ///< the sum of these
+  int power = 0;                  ///< it is 2^power times the caller's
+  double deviation = 0;           ///< ‖y − ȳ‖, 0 if y is constant
+  double rest = 0;                ///< the norm of the part that predictions have no share in
+  Wide sum{};                     ///< the weighted sum of the data without their training mean
 
   TestedColumn() = default;
   /// y ← the data without their training mean.
-  TestedColumn(const T* data, Index count, int power_of_data, Wide training, T* y)
-      : rows(count), power(power_of_data) {
-    for (Index i = 0; i < rows; ++i) sum += Wide(data[i]);
-    const Wide mean = sum / static_cast<double>(rows);
+  TestedColumn(const T* data, const FoldRows<T>& of, Range places, double weight_of_places, int power_of_data,
+               Wide training, T* y)
+      : rows(places.size),
+        roots(of.roots().data() + places.begin),
+        weight(weight_of_places),
+        power(power_of_data) {
+    for (Index i = 0; i < rows; ++i) sum += Wide(data[i]) * roots[i];
+    const Wide mean = sum / weight;
     SquareSum squares;
     for (Index i = 0; i < rows; ++i) {
-      y[i] = T(Wide(data[i]) - training);
-      squares.add(std::abs(Wide(data[i]) - mean));
+      y[i] = T(Wide(data[i]) - roots[i] * training);
+      squares.add(std::abs(Wide(data[i]) - roots[i] * mean));
     }
-    sum -= training * static_cast<double>(rows);
-    const double rounding = 8 * std::numeric_limits<double>::epsilon() * std::abs(mean);
-    if (squares.root() > rounding * std::sqrt(static_cast<double>(rows))) deviation = squares.root();
+    sum -= training * weight;
+    // Equal data are equal still, unless each has been rounded with another weight.
+    const double epsilon = of.is_weighted() ? static_cast<double>(std::numeric_limits<Real<T>>::epsilon())
+                                            : std::numeric_limits<double>::epsilon();
+    if (squares.root() > 8 * epsilon * std::abs(mean) * std::sqrt(weight)) deviation = squares.root();
   }
 
   /// r2 or negative_mse of a prediction, of whose residual this is the norm.
   double score_of(double residual_norm, RidgeScore score) const {
     const double error = std::hypot(residual_norm, rest);
     if (score == RidgeScore::negative_mse) {
-      const double rms = std::ldexp(error / std::sqrt(static_cast<double>(rows)), -power);
+      const double rms = std::ldexp(error / std::sqrt(weight), -power);
       return -rms * rms;
     }
     if (deviation == 0) return error == 0 ? 1 : 0;
@@ -63,13 +71,13 @@ struct TestedColumn {
     Wide of_p(0);
     double with_y = 0;
     for (Index i = 0; i < count; ++i) {
-      of_p += model.is_rotated ? product(conjugate(Wide(model.ones[at(i)])), Wide(p[i])) : Wide(p[i]);
+      of_p +=
+          model.is_rotated ? product(conjugate(Wide(model.ones[at(i)])), Wide(p[i])) : Wide(p[i]) * roots[i];
       with_y += std::real(product(conjugate(Wide(p[i])), Wide(data[i])));
     }
-    const double norm = norm_of_column(p, count), of_rows = static_cast<double>(rows),
-                 mean = std::abs(of_p) / std::sqrt(of_rows),
+    const double norm = norm_of_column(p, count), mean = std::abs(of_p) / std::sqrt(weight),
                  deviation_of_p = std::sqrt(std::max((norm - mean) * (norm + mean), 0.0)),
-                 both = with_y - std::real(product(conjugate(of_p), sum)) / of_rows;
+                 both = with_y - std::real(product(conjugate(of_p), sum)) / weight;
     const bool is_constant = deviation_of_p <= 1e-6 * norm || deviation == 0;
     return is_constant ? 0 : both / deviation_of_p / deviation;
   }

@@ -45,6 +45,7 @@ void describe(Agreement& agreement, const RidgeOptions& options) {
   agreement.on("the dampings", hash_of(options.alphas));
   agreement.on("the folds", hash_of(options.folds));
   agreement.on("the groups", hash_of(options.groups));
+  agreement.on("the weights of rows", hash_of(options.weights));
 }
 
 template <Scalar T>
@@ -105,7 +106,8 @@ class PreparedRidge<T>::Run {
         with_coefficients_(with_coefficients),
         columns_(columns),
         folds_(folds_of(A.rows(), options)),
-        rows_(*matrix_in_blocks(A), *grid_, A.cols(), folds_.of_row, folds_.all(), options.intercept,
+        rows_(*matrix_in_blocks(A), *grid_, A.cols(), folds_.of_row, folds_.all(),
+              weights_of(A.rows(), options), options.intercept,
               is_ridge_of_data(A.rows(), A.cols(), predicts_all(options))) {
     model_options_ = {options_.intercept, options_.standardize,
                       options_.validation == RidgeValidation::leave_one_out, predicts_all(options_),
@@ -135,7 +137,11 @@ class PreparedRidge<T>::Run {
   const RidgeOptions& options() const { return options_; }
   Index columns_at_a_time() const { return at_a_time_; }
   double fingerprint() const {
-    return models_.empty() || models_.front().values.empty() ? 0 : models_.front().values.back();
+    if (models_.empty() || models_.front().values.empty()) return 0;
+    const RidgeModel<T>& model = models_.front();
+    double sum = 0;  // of 1/S², so that standardised features have their unit
+    for (const double scale : model.scale) sum += 1 / (scale * scale);
+    return std::ldexp(model.values.back() * sum, -2 * rows_.power());
   }
 
   /// chosen: the dampings of the columns, which then are not scored; empty: they are (collective).

@@ -102,19 +102,23 @@ void RidgeBatch<T>::load(MatrixView<const T> B) {
     const T *const from = B.column(j), *const end = from + m;
     T* const to = data().column(j);
     Wide sum(0);
-    for (Index i = 0; i < m; ++i) sum += Wide(from[i]);
+    for (Index i = 0; i < m; ++i) sum += Wide(from[i]) * rows_.weights()[at(i)];
     const bool is_constant = std::all_of(from, end, [&](T b) { return b == *from; });
     if (options_.centred && m > 0)
-      references_[at(j)] = is_constant ? Wide(*from) : Wide(T(sum / static_cast<double>(m)));
+      references_[at(j)] =
+          is_constant ? Wide(*from) : Wide(T(sum / rows_.weight_of_others(RidgeModel<T>::all)));
     const auto reference = T(references_[at(j)]);
     double largest = 0;
-    for (Index i = 0; i < m; ++i) largest = std::max<double>(largest, std::abs(from[i] - reference));
+    for (Index i = 0; i < m; ++i)
+      largest = std::max(largest, std::abs(from[numbers[at(i)]] - reference) * rows_.roots()[at(i)]);
     powers_[at(j)] = power_of<T>(largest);
-    const Real<T> scale = static_cast<Real<T>>(std::ldexp(1.0, powers_[at(j)]));
-    for (Index i = 0; i < m; ++i) to[i] = (from[numbers[at(i)]] - reference) * scale;
+    for (Index i = 0; i < m; ++i)
+      to[i] = (from[numbers[at(i)]] - reference) *
+              static_cast<Real<T>>(std::ldexp(rows_.roots()[at(i)], powers_[at(j)]));
     for (Index f = 0; f < rows_.folds(); ++f) {
       const Range fold = rows_.fold(f);
-      for (Index i = fold.begin; i < fold.end(); ++i) sums_[at(f * columns_ + j)] += Wide(to[i]);
+      for (Index i = fold.begin; i < fold.end(); ++i)
+        sums_[at(f * columns_ + j)] += Wide(to[i]) * rows_.roots()[at(i)];
     }
   }
   if (parts() > 0) in_precision([&]<Scalar S>() { sum_products<S>(); });
@@ -148,7 +152,7 @@ auto RidgeBatch<T>::mean_of(const RidgeModel<T>& model, Index j) const -> Wide {
   Wide sum(0);
   for (Index f = 0; f < rows_.folds(); ++f)
     if (f != model.fold) sum += sums_[at(f * columns_ + j)];
-  return sum / static_cast<double>(model.trained);
+  return sum / model.weight;
 }
 
 /// Aᴴ Y of the training rows, without the means of both.
@@ -165,7 +169,7 @@ MatrixView<S> RidgeBatch<T>::centred_products(const RidgeModel<T>& model) {
     std::transform(C.data, C.data + C.size(), of_part, C.data, std::plus<>());
   }
   for (Index j = 0; options_.centred && j < columns_; ++j) {
-    const Wide sum = mean_of(model, j) * static_cast<double>(model.trained);
+    const Wide sum = mean_of(model, j) * model.weight;
     for (Index i = 0; i < n; ++i) C(i, j) -= S(product(conjugate(model.mean[at(i)]), sum));
   }
   return C;
@@ -206,8 +210,13 @@ MatrixView<T> RidgeBatch<T>::tested(const RidgeModel<T>& model, Range some) {
   const Index rows = model.tested.size;
   const MatrixView<T> Y = tested_.matrix(rows, some.size);
   for (Index j = 0; j < some.size; ++j)
-    tested_columns_[at(j)] = {data().column(some.begin + j) + model.tested.begin, rows,
-                              powers_[at(some.begin + j)], mean_of(model, some.begin + j), Y.column(j)};
+    tested_columns_[at(j)] = {data().column(some.begin + j) + model.tested.begin,
+                              rows_,
+                              model.tested,
+                              model.fold == RidgeModel<T>::all ? model.weight : rows_.weight_of(model.fold),
+                              powers_[at(some.begin + j)],
+                              mean_of(model, some.begin + j),
+                              Y.column(j)};
   return Y;
 }
 
@@ -259,7 +268,7 @@ void RidgeBatch<T>::predict(const RidgeModel<T>& model, MatrixView<const S> W, d
   const bool predictions = score_ == RidgeScore::correlation && model.is_rotated;
   const Index size = model.size();
   const double unit = predictions && size > 0 ? model.values.back() + alpha : 1;
-  for (Index k = 0; k < size; ++k) weights_[at(k)] = model.weight(k, alpha) * (unit > 0 ? unit : 1);
+  for (Index k = 0; k < size; ++k) weights_[at(k)] = model.inverse(k, alpha) * (unit > 0 ? unit : 1);
   const MatrixView<T> U = weighted_.matrix(size, W.cols);
   for (Index j = 0; j < W.cols; ++j) {
     for (Index k = 0; k < size; ++k) U(k, j) = T(W(k, j) * static_cast<Real<S>>(weights_[at(k)]));
@@ -319,7 +328,7 @@ void RidgeBatch<T>::score_left_out(const RidgeModel<T>& model, double* scores) {
 template <Scalar T>
 double RidgeBatch<T>::mean_leverage(const RidgeModel<T>& model, double alpha) const {
   double trace = options_.centred ? 1 : 0;
-  for (Index k = 0; k < model.size(); ++k) trace += model.values[at(k)] * model.weight(k, alpha);
+  for (Index k = 0; k < model.size(); ++k) trace += model.values[at(k)] * model.inverse(k, alpha);
   return trace / static_cast<double>(model.tested.size);
 }
 
@@ -367,7 +376,7 @@ void RidgeBatch<T>::expand(const RidgeModel<T>& model, MatrixView<const S> weigh
   });
   for (Index j = 0; j < columns_; ++j) {
     Wide sum(0);
-    for (Index i = 0; i < made.rows; ++i) sum += Wide(rounded(i, j));
+    for (Index i = 0; i < made.rows; ++i) sum += Wide(rounded(i, j)) * rows_.roots()[at(i)];
     for (Index i = 0; i < X.rows; ++i) {
       const double scale = model.scale[at(i)];
       const Wide step = (Wide(products(i, j)) - product(conjugate(model.mean[at(i)]), sum)) * scale * scale;
@@ -390,7 +399,7 @@ void RidgeBatch<T>::fit(const RidgeModel<T>& model, std::span<const double> alph
     }
     const MatrixView<S> W = components<S>(model);
     for (Index j = 0; j < columns_; ++j)
-      for (Index k = 0; k < W.rows; ++k) W(k, j) *= static_cast<Real<S>>(model.weight(k, alphas[at(j)]));
+      for (Index k = 0; k < W.rows; ++k) W(k, j) *= static_cast<Real<S>>(model.inverse(k, alphas[at(j)]));
     std::fill_n(X.data, X.size(), T(0));
     expand<S>(model, W, T(0), X);
   });
@@ -414,7 +423,7 @@ void RidgeBatch<T>::fit(const RidgeModel<T>& model, std::span<const double> alph
       }
       multiply<S>(Op::adjoint, S(1), model.template basis_in<S>(), G, S(0), W);
       for (Index j = 0; j < columns_; ++j)
-        for (Index k = 0; k < W.rows; ++k) W(k, j) *= static_cast<Real<S>>(model.weight(k, alphas[at(j)]));
+        for (Index k = 0; k < W.rows; ++k) W(k, j) *= static_cast<Real<S>>(model.inverse(k, alphas[at(j)]));
       expand<S>(model, W, T(1), X);
     });
   }
@@ -453,12 +462,14 @@ void RidgeBatch<T>::find_gradient(const RidgeModel<T>& model, std::span<const do
     const MatrixView<T> E = residuals_.matrix(places.size, columns_);
     for (Index j = 0; j < columns_; ++j) {
       const T* const y = data().column(j) + places.begin;
-      for (Index i = 0; i < places.size; ++i) E(i, j) = T(Wide(y[i]) + residuals_of_columns_[at(j)].shift);
+      for (Index i = 0; i < places.size; ++i)
+        E(i, j) = T(Wide(y[i]) + rows_.roots()[at(places.begin + i)] * residuals_of_columns_[at(j)].shift);
     }
     multiply<T>(Op::none, T(-1), A, X, T(1), E);
     for (Index j = 0; j < columns_; ++j) {
       Residual& residual = residuals_of_columns_[at(j)];
-      for (Index i = 0; i < places.size; ++i) residual.sum += Wide(E(i, j));
+      for (Index i = 0; i < places.size; ++i)
+        residual.sum += Wide(E(i, j)) * rows_.roots()[at(places.begin + i)];
       residual.squares.add(reinterpret_cast<const Real<T>*>(E.column(j)),
                            places.size * (is_complex<T> ? 2 : 1));
       for (Index i = 0; of_data() && i < places.size; ++i) {

@@ -36,11 +36,10 @@ class ModelMaker {
   /// G: the upper triangle of Aᴴ A of the training rows, which is overwritten. tested: the rows to predict.
   void of_models(RidgeModel<T>& model, MatrixView<Wide> G, MatrixView<const T> tested) {
     const Index n = G.cols;
-    const double count = static_cast<double>(model.trained);
     for (Index j = 0; j < n; ++j)
       for (Index i = 0; i <= j; ++i)
         G(i, j) = model.scale[at(i)] * model.scale[at(j)] *
-                  (G(i, j) - count * conjugate(model.mean[at(i)]) * model.mean[at(j)]);
+                  (G(i, j) - model.weight * conjugate(model.mean[at(i)]) * model.mean[at(j)]);
     decompose(model, G);
     for (Index k = 0; k < n; ++k)
       for (Index i = 0; i < n; ++i) G(i, k) *= model.scale[at(i)];
@@ -49,12 +48,13 @@ class ModelMaker {
     Buffer<Wide> centred(backend_, tested.size()), Z(backend_, tested.rows * n);
     const MatrixView<Wide> rows = centred.matrix(tested.rows, n);
     for (Index j = 0; j < n; ++j)
-      for (Index i = 0; i < tested.rows; ++i) rows(i, j) = Wide(tested(i, j)) - model.mean[at(j)];
+      for (Index i = 0; i < tested.rows; ++i)
+        rows(i, j) = Wide(tested(i, j)) - root(model.tested.begin + i) * model.mean[at(j)];
     multiply<Wide>(Op::none, Wide(1), rows, G, Wide(0), Z.matrix(tested.rows, n));
     if (!model.is_rotated) {
       set_least(model);
-      set_leverage(model, Z.matrix(tested.rows, n), options_.centred ? 1 / count : 0.0,
-                   [&](Index k, double alpha) { return model.weight(k, alpha); });
+      set_leverage(model, Z.matrix(tested.rows, n), options_.centred ? 1 / model.weight : 0.0,
+                   [&](Index k, double alpha) { return model.inverse(k, alpha); });
     }
     keep_predictions(model, Z.matrix(tested.rows, n));
   }
@@ -71,16 +71,17 @@ class ModelMaker {
     Wide of_means(0);
     if (options_.centred) {
       for (const Index j : places)
-        for (Index i = 0; i < m; ++i) with_mean[at(i)] += K(i, j) / static_cast<double>(t);
-      for (const Index j : places) of_means += with_mean[at(j)] / static_cast<double>(t);
+        for (Index i = 0; i < m; ++i) with_mean[at(i)] += K(i, j) * (root(j) / model.weight);
+      for (const Index j : places) of_means += with_mean[at(j)] * (root(j) / model.weight);
     }
     const auto centred = [&](Index i, Index j) {
-      return K(i, j) - with_mean[at(i)] - conjugate(with_mean[at(j)]) + of_means;
+      return K(i, j) - root(j) * with_mean[at(i)] - root(i) * conjugate(with_mean[at(j)]) +
+             root(i) * root(j) * of_means;
     };
     const MatrixView<Wide> G = model.basis.matrix(t, t);
     for (Index j = 0; j < t; ++j)
       for (Index i = 0; i < t; ++i) G(i, j) = centred(places[at(i)], places[at(j)]);
-    decompose_without_mean(model, G);
+    decompose_without_mean(model, places, G);
     const MatrixView<const Wide> V = model.template basis_in<Wide>();
     const Range tested = model.tested;
     if (tested.size == 0) return;
@@ -99,6 +100,7 @@ class ModelMaker {
   }
 
  private:
+  double root(Index place) const { return rows_.roots()[at(place)]; }
   void decompose(RidgeModel<T>& model, MatrixView<Wide> G) const {
     const TraceRegion region("eigenvectors");
     if (G.cols == 0) return;
@@ -106,21 +108,25 @@ class ModelMaker {
                         G.cols, " x ", G.cols, " products of A did not converge");
     for (double& value : model.values) value = std::max(value, 0.0);
   }
-  /// The same of data. If they are centred, the constant vector gets a λ that no other has, and is left out.
-  void decompose_without_mean(RidgeModel<T>& model, MatrixView<Wide> G) const {
+  /// The same of data. If they are centred, the vector of the roots of weights gets a λ that no other has,
+  /// and is left out.
+  void decompose_without_mean(RidgeModel<T>& model, const std::vector<Index>& places,
+                              MatrixView<Wide> G) const {
     if (!options_.centred) return decompose(model, G);
     SquareSum sum;
     for (Index j = 0; j < G.cols; ++j)
       for (Index i = 0; i < G.rows; ++i) sum.add(std::abs(G(i, j)));
     const double shift = sum.root() > 0 ? sum.root() : 1;
     for (Index j = 0; j < G.cols; ++j)
-      for (Index i = 0; i < G.rows; ++i) G(i, j) -= shift / static_cast<double>(G.cols);
+      for (Index i = 0; i < G.rows; ++i)
+        G(i, j) -= shift * root(places[at(i)]) * root(places[at(j)]) / model.weight;
     model.values.push_back(0);
     decompose(model, G);
     model.values.erase(model.values.begin());
     std::copy_n(G.column(1), (G.cols - 1) * G.rows, G.data);
   }
-  /// start + Σ |z|² w over the components of each tested row, for each damping, if they are wanted.
+  /// start times the weight of each row + Σ |z|² w over the components of each tested row, for each damping,
+  /// if they are wanted.
   template <class Weight>
   void set_leverage(RidgeModel<T>& model, MatrixView<const Wide> Z, double start,
                     const Weight& weight) const {
@@ -128,7 +134,8 @@ class ModelMaker {
     const Index dampings = std::ssize(options_.alphas);
     for (Index d = 0; d < dampings; ++d) {
       double* const of_rows = &model.leverage[at(d * Z.rows)];
-      std::fill_n(of_rows, Z.rows, start);
+      for (Index i = 0; i < Z.rows; ++i)
+        of_rows[i] = start * root(model.tested.begin + i) * root(model.tested.begin + i);
       for (Index k = 0; k < Z.cols; ++k) {
         const double w = weight(k, options_.alphas[at(d)]);
         for (Index i = 0; i < Z.rows; ++i) of_rows[i] += w * std::norm(Z(i, k));
@@ -146,7 +153,7 @@ class ModelMaker {
     convert<Wide, T>(Z.col_block({0, model.rows_of_R}), model.Q.matrix(Z.rows, model.rows_of_R));
     for (Index k = 0; k < model.rows_of_R; ++k) {
       Wide sum(0);
-      for (Index i = 0; i < Z.rows; ++i) sum += conjugate(Z(i, k));
+      for (Index i = 0; i < Z.rows; ++i) sum += conjugate(Z(i, k)) * root(model.tested.begin + i);
       model.ones[at(k)] = T(sum);
     }
   }

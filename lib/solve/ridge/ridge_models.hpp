@@ -12,12 +12,13 @@
 namespace gridlops {
 
 /// The decomposition of one training set, which serves all dampings and all columns of B; the same on all
-/// ranks. A is that of FoldRows, without the mean of the training rows, and S divides its columns by their
-/// standard deviation.
+/// ranks. A is that of FoldRows, without the mean of the training rows times the roots of weights, and S
+/// divides its columns by their standard deviation.
 ///
 /// Of features, V Λ Vᴴ = (A S)ᴴ(A S) of the training rows, and the basis is S V. Components are basisᴴ Aᴴ b.
 /// Of data, V Λ Vᴴ = (A S)(A S)ᴴ, the basis is V, with a row for each training row, and components are basisᴴ
-/// b. If rows are centred, the constant vector, whose λ is 0 but for rounding, is not in the basis.
+/// b. If rows are centred, the vector of the roots of weights, whose λ is 0 but for rounding, is not in the
+/// basis.
 ///
 /// Predictions of the tested rows are Z (Λ + D²)⁻¹ times the components. If a model of data predicts the rows
 /// that it is trained with, the basis takes the place of Z: their residuals from a prediction by all others
@@ -28,6 +29,7 @@ struct RidgeModel {
   Index fold = all;   ///< the fold that it predicts; all: it is trained with all rows, and predicts them
   Range tested{};     ///< the places of rows that it predicts; none if only its coefficients are wanted
   Index trained = 0;  ///< the number of training rows
+  double weight = 0;  ///< the sum of their weights
   std::vector<Accumulator<T>> mean{};  ///< of the training rows; 0 if they are not centred
   std::vector<double> scale{};         ///< the diagonal of S
   std::vector<double> values{};        ///< Λ, in ascending order
@@ -40,7 +42,7 @@ struct RidgeModel {
   Index rows_of_R = 0;
   Index rows_of_basis = 0;
   bool is_rotated = false;
-  std::vector<T> ones{};  ///< Qᴴ times a column of ones
+  std::vector<T> ones{};  ///< Qᴴ times a column of the roots of weights
   /// For leave-one-out, of each row and damping: its share in its own prediction or, of data, the diagonal of
   /// V w Vᴴ.
   std::vector<double> leverage{};
@@ -61,7 +63,7 @@ struct RidgeModel {
     }
   }
   /// 1/(λ + D²), or 0.
-  double weight(Index k, double alpha) const {
+  double inverse(Index k, double alpha) const {
     const double sum = values[at(k)] + alpha;
     return sum > least ? 1 / sum : 0;
   }

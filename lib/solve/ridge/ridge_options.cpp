@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "base/message.hpp"
 #include "base/numbers.hpp"
@@ -53,6 +54,29 @@ void require_folds(const RidgeOptions& options, Index rows) {
     require<UsageError>(folds.sizes[at(f)] > 1, where, ": the fold of label ", folds.labels[at(f)],
                         " has one row, of which there is no ", name_of(options.score),
                         "; take larger folds, or the score negative-mse");
+}
+
+void require_weights(const RidgeOptions& options, Index rows) {
+  if (options.weights.empty()) return;
+  require<ShapeError>(std::ssize(options.weights) == rows, where, ": A has ", rows, " rows, but there are ",
+                      options.weights.size(), " weights");
+  for (const double weight : options.weights)
+    require<UsageError>(std::isfinite(weight) && weight >= 0, where, ": the weight ", weight,
+                        " of a row is impossible; it must be a number that is not negative");
+  const Folds folds = folds_of(rows, options);
+  std::vector<Index> counts(folds.sizes.size(), 0);
+  for (Index i = 0; i < rows; ++i) counts[at(folds.of_row[at(i)])] += options.weights[at(i)] > 0 ? 1 : 0;
+  const Index all = std::accumulate(counts.begin(), counts.end(), Index{0});
+  require<UsageError>(all > (predicts_all(options) ? 1 : 0), where, ": ", all, " of ", rows,
+                      " rows have a weight above 0; give more rows one");
+  require<UsageError>(options.validation != RidgeValidation::gcv || all == rows, where, ": ", rows - all,
+                      " rows have weight 0, so that gcv has no mean of what rows share in their predictions; "
+                      "leave these rows out, or take leave-one-out");
+  const Index least = options.score == RidgeScore::negative_mse ? 1 : 2;
+  for (Index f = 0; f < folds.predicted(); ++f)
+    require<UsageError>(counts[at(f)] >= least && counts[at(f)] < all, where, ": the fold of label ",
+                        folds.labels[at(f)], " has ", counts[at(f)], " of ", all,
+                        " rows with a weight above 0; it needs at least ", least, ", and so do the others");
 }
 
 void require_eigenvectors(Index rows, Index cols, const RidgeOptions& options) {
@@ -131,12 +155,17 @@ Folds folds_of(Index rows, const RidgeOptions& options) {
   return folds;
 }
 
+std::vector<double> weights_of(Index rows, const RidgeOptions& options) {
+  return options.weights.empty() ? std::vector<double>(at(rows), 1.0) : options.weights;
+}
+
 void require_options(const RidgeOptions& options, Index rows, Index cols, Index nrhs) {
   require<ShapeError>(options.groups.empty() || std::ssize(options.groups) == nrhs, where, ": B has ", nrhs,
                       " columns, but there are ", options.groups.size(), " numbers of groups");
   require<UsageError>(options.batch >= 0, where, ": a batch of ", options.batch, " columns is impossible");
   require_alphas(options, nrhs);
   require_folds(options, rows);
+  require_weights(options, rows);
   require_eigenvectors(rows, cols, options);
 }
 
@@ -199,7 +228,7 @@ Index ridge_bytes(Index rows, Index cols, Index nrhs, ScalarType type, const Rid
            sent * n * wide;
   };
   const Index of_rows = ((m / ranks + 2) * n + (ranks > 1 ? std::min(together, m) * n : 0)) * narrow +
-                        exchanged_rows_bytes(n, narrow, ranks) + 6 * m * Index{sizeof(Index)};
+                        exchanged_rows_bytes(n, narrow, ranks) + 8 * m * Index{sizeof(Index)};
   const Index of_scores = options.validation == RidgeValidation::none
                               ? 0
                               : nrhs * dampings * (std::max<Index>(folds.predicted(), 1) + 1) * real;

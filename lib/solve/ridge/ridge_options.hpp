@@ -23,6 +23,9 @@ inline bool predicts_all(const RidgeOptions& options) {
   return options.validation == RidgeValidation::leave_one_out || options.validation == RidgeValidation::gcv;
 }
 
+/// The weight of each row, which is 1 unless the options say.
+std::vector<double> weights_of(Index rows, const RidgeOptions& options);
+
 /// Throws UsageError or ShapeError if the options do not fit each other, or an A and B of these shapes.
 void require_options(const RidgeOptions& options, Index rows, Index cols, Index nrhs);
 

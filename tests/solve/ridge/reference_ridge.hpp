@@ -12,7 +12,7 @@
 namespace gridlops::testing {
 
 /// A ridge by its definition: each training set is copied, centred, standardised, and solved for each damping
-/// by LAPACK's QR of [A; D·I].
+/// by LAPACK's QR of [A; D·I], with rows times the roots of their weights.
 template <Scalar T>
 class ReferenceRidge {
   using Wide = Accumulator<T>;
@@ -32,15 +32,17 @@ class ReferenceRidge {
     }
   };
   Fit fit(const std::vector<Index>& rows, Index j, double alpha) const {
-    const auto count = static_cast<double>(rows.size());
+    double count = 0;
+    for (const Index i : rows) count += weight(i);
     std::vector<Wide> mean(static_cast<std::size_t>(n_), Wide(0));
     std::vector<double> scale(mean.size(), 1.0);
     Wide of_b(0);
-    for (const Index i : rows) of_b += Wide(B_(i, j)) / count;
+    for (const Index i : rows) of_b += Wide(B_(i, j)) * (weight(i) / count);
     for (std::size_t k = 0; k < mean.size(); ++k) {
-      for (const Index i : rows) mean[k] += Wide(A_(i, static_cast<Index>(k))) / count;
+      for (const Index i : rows) mean[k] += Wide(A_(i, static_cast<Index>(k))) * (weight(i) / count);
       double variance = 0;
-      for (const Index i : rows) variance += std::norm(Wide(A_(i, static_cast<Index>(k))) - mean[k]) / count;
+      for (const Index i : rows)
+        variance += std::norm(Wide(A_(i, static_cast<Index>(k))) - mean[k]) * weight(i) / count;
       if (options_.standardize && variance > 1e-20) scale[k] = std::sqrt(variance);
       if (!options_.intercept) mean[k] = 0;
     }
@@ -49,10 +51,14 @@ class ReferenceRidge {
                 static_cast<Index>(rows.size()), n_,
                 [&](Index i, Index k) {
                   const auto column = static_cast<std::size_t>(k);
-                  return (Wide(A_(rows[static_cast<std::size_t>(i)], k)) - mean[column]) / scale[column];
+                  const Index row = rows[static_cast<std::size_t>(i)];
+                  return (Wide(A_(row, k)) - mean[column]) * (std::sqrt(weight(row)) / scale[column]);
                 },
-                [&](Index i, Index) { return Wide(B_(rows[static_cast<std::size_t>(i)], j)) - of_b; }, 0,
-                std::sqrt(alpha)),
+                [&](Index i, Index) {
+                  const Index row = rows[static_cast<std::size_t>(i)];
+                  return (Wide(B_(row, j)) - of_b) * std::sqrt(weight(row));
+                },
+                0, std::sqrt(alpha)),
             of_b};
     for (std::size_t k = 0; k < mean.size(); ++k) {
       fit.x[k] /= scale[k];
@@ -66,17 +72,19 @@ class ReferenceRidge {
     return rows;
   }
 
-  double score(const std::vector<Wide>& y, const std::vector<Wide>& p) const {
-    const auto count = static_cast<double>(y.size());
+  /// w: the weights of the rows.
+  double score(const std::vector<Wide>& y, const std::vector<Wide>& p, const std::vector<double>& w) const {
+    double count = 0;
+    for (const double weight : w) count += weight;
     Wide mean_y(0), mean_p(0), both(0);
     double error = 0, of_y = 0, of_p = 0;
-    for (const Wide& value : y) mean_y += value / count;
-    for (const Wide& value : p) mean_p += value / count;
+    for (std::size_t i = 0; i < y.size(); ++i) mean_y += y[i] * (w[i] / count);
+    for (std::size_t i = 0; i < y.size(); ++i) mean_p += p[i] * (w[i] / count);
     for (std::size_t i = 0; i < y.size(); ++i) {
-      error += std::norm(y[i] - p[i]);
-      of_y += std::norm(y[i] - mean_y);
-      of_p += std::norm(p[i] - mean_p);
-      both += conjugate(p[i] - mean_p) * (y[i] - mean_y);
+      error += w[i] * std::norm(y[i] - p[i]);
+      of_y += w[i] * std::norm(y[i] - mean_y);
+      of_p += w[i] * std::norm(p[i] - mean_p);
+      both += conjugate(p[i] - mean_p) * (y[i] - mean_y) * w[i];
     }
     if (options_.score == RidgeScore::negative_mse) return -error / count;
     if (options_.score == RidgeScore::r2) return of_y == 0 ? (error == 0 ? 1 : 0) : 1 - error / of_y;
@@ -86,13 +94,15 @@ class ReferenceRidge {
   double score(Index j, double alpha) const {
     if (options_.validation == RidgeValidation::leave_one_out) {
       std::vector<Wide> y, p;
+      std::vector<double> w;
       for (Index i = 0; i < m_; ++i) {
         std::vector<Index> others = all_rows();
         others.erase(others.begin() + i);
         y.push_back(B_(i, j));
+        w.push_back(weight(i));
         p.push_back(fit(others, j, alpha).predicted(A_, i));
       }
-      return score(y, p);
+      return score(y, p, w);
     }
     std::vector<Index> labels = options_.folds;
     std::sort(labels.begin(), labels.end());
@@ -102,21 +112,27 @@ class ReferenceRidge {
       if (label < 0) continue;
       std::vector<Index> training;
       std::vector<Wide> y, p;
+      std::vector<double> w;
       for (Index i = 0; i < m_; ++i)
         if (options_.folds[static_cast<std::size_t>(i)] != label) training.push_back(i);
       const Fit of_others = fit(training, j, alpha);
       for (Index i = 0; i < m_; ++i) {
         if (options_.folds[static_cast<std::size_t>(i)] != label) continue;
         y.push_back(B_(i, j));
+        w.push_back(weight(i));
         p.push_back(of_others.predicted(A_, i));
       }
-      sum += score(y, p);
+      sum += score(y, p, w);
       ++folds;
     }
     return sum / folds;
   }
 
  private:
+  double weight(Index i) const {
+    return options_.weights.empty() ? 1 : options_.weights[static_cast<std::size_t>(i)];
+  }
+
   const Index m_, n_;
   const Element<T> A_, B_;
   const RidgeOptions options_;

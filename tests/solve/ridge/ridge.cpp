@@ -111,6 +111,83 @@ TEMPLATE_TEST_CASE("A ridge has the scores and the coefficients of its definitio
   }
 }
 
+TEMPLATE_TEST_CASE("Rows have weights in means, coefficients and scores", "", float, double,
+                   std::complex<float>, std::complex<double>) {
+  using T = TestType;
+  for (const auto& grid : compact_grids()) {
+    for (const auto& [m, n] : shapes) {
+      for (const RidgeScore score : {RidgeScore::r2, RidgeScore::correlation, RidgeScore::negative_mse}) {
+        for (const bool by_folds : {true, false}) {
+          RidgeOptions options{.alphas = {0.3, 30, 3}, .score = score};
+          if (by_folds) options.folds = interleaved_folds(m, 2);
+          if (!by_folds) options.validation = RidgeValidation::leave_one_out;
+          // One row counts for nothing, one for much.
+          for (Index i = 0; i < m; ++i)
+            options.weights.push_back(i == 1 ? 0 : i == 2 ? 60 : 0.1 + static_cast<double>(i % 4));
+          options.intercept = score != RidgeScore::correlation || m != 31;
+          options.standardize = score != RidgeScore::r2 && by_folds;
+          CAPTURE(grid->rows(), grid->cols(), m, n, name_of(score), by_folds);
+          const auto found =
+              fitted<T>(grid, Algorithm::stationary_a, m, n, features<T>(), targets<T>(n), options);
+          if (grid->is_member())
+            check_ridge<T>(found, m, n, features<T>(), targets<T>(n), options, 3 * rounding_of<T>);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A row of weight 3 is three rows, and one of weight 0 none") {
+  constexpr Index m = 14, n = 5;
+  const std::vector<double> weights{1, 3, 1, 0, 2, 1, 1, 2, 0, 1, 4, 1, 1, 2};
+  std::vector<Index> copies, folds = interleaved_folds(m, 2), of_copies;
+  for (Index i = 0; i < m; ++i)
+    for (double k = 0; k < weights[static_cast<std::size_t>(i)]; ++k) {
+      copies.push_back(i);
+      of_copies.push_back(folds[static_cast<std::size_t>(i)]);
+    }
+  const auto original = [&](Index i) { return copies[static_cast<std::size_t>(i)]; };
+  for (const auto& grid : compact_grids()) {
+    for (const bool standardize : {false, true}) {
+      RidgeOptions options{.alphas = {0.1, 5}, .folds = folds, .weights = weights};
+      options.standardize = standardize;
+      const auto weighted =
+          fitted<double>(grid, Algorithm::block, m, n, features<double>(), targets<double>(n), options);
+      options.folds = of_copies;
+      options.weights = {};
+      const auto copied = fitted<double>(
+          grid, Algorithm::block, std::ssize(copies), n,
+          [&](Index i, Index j) { return features<double>()(original(i), j); },
+          [&](Index i, Index j) { return targets<double>(n)(original(i), j); }, options);
+      if (!grid->is_member()) continue;
+      CHECK(relative_difference(weighted.X, copied.X) <= 1e-12);
+      CHECK(relative_difference(weighted.report.scores, copied.report.scores) <= 1e-12);
+    }
+  }
+}
+
+TEST_CASE("Data and features that are constant are so with any weights") {
+  constexpr Index m = 12, n = 3;
+  RidgeOptions options{.alphas = {1}, .folds = interleaved_folds(m, 3)};
+  for (Index i = 0; i < m; ++i) options.weights.push_back(1 / (1.0 + static_cast<double>(i)));
+  options.standardize = true;
+  for (const auto& grid : compact_grids()) {
+    const auto found = fitted<float>(
+        grid, Algorithm::block, m, n,
+        [](Index i, Index j) { return j == 1 ? 0.3F : features<float>()(i, j); },
+        [](Index i, Index j) {
+          return j == 0 ? 0.1F : j == 1 && i % 3 == 0 ? 7.7F : targets<float>(n)(i, j);
+        },
+        options, 3);
+    if (!grid->is_member()) continue;
+    CHECK(found.report.columns[0].score == 1);
+    CHECK(std::abs(found.report.columns[0].intercept - std::complex<double>(0.1F)) <= 1e-7);
+    CHECK((found.X[1] == 0 && found.X[n + 1] == 0));
+    // Of the first fold, where data are constant, nothing is explained; of the others something is.
+    CHECK((found.report.columns[1].score > -10 && found.report.columns[1].score < 1));
+  }
+}
+
 TEMPLATE_TEST_CASE("A ridge leaves one row out exactly", "", float, double, std::complex<double>) {
   using T = TestType;
   for (const auto& grid : compact_grids()) {
@@ -512,6 +589,13 @@ TEST_CASE("A ridge refuses what it cannot fit, on all ranks") {
   says(refused({.folds = {0, 0, 0, 0, 0, 7}}), "the fold of label 7 has one row");
   says(refused({.alphas = {1, 2, 3}, .validation = RidgeValidation::none}), "3 dampings for 2 columns");
   says(refused({.folds = folds, .groups = {1}}), "2 columns, but there are 1 numbers");
+  says(refused({.folds = folds, .weights = {1, 2}}), "6 rows, but there are 2 weights");
+  says(refused({.folds = folds, .weights = {1, 1, 1, -1, 1, 1}}), "the weight -1 of a row");
+  says(refused({.folds = folds, .weights = {1, 1, 1, 0, 0, 1}}), "the fold of label 1 has 1 of 4 rows");
+  says(refused({.folds = folds, .weights = {1, 1, 1, 0, 0, 0}}), "has 3 of 3 rows");
+  says(refused({.validation = RidgeValidation::gcv, .weights = {1, 1, 1, 0, 1, 1}, .score = RidgeScore::r2}),
+       "1 rows have weight 0");
+  says(refused({.validation = RidgeValidation::none, .weights = {0, 0, 0, 0, 0, 0}}), "0 of 6 rows");
   const double nan = std::numeric_limits<double>::quiet_NaN();
   says(message_of(
            {.folds = folds}, [&](Index i, Index j) { return i == 4 && j == 1 ? nan : 1.0; },
