@@ -33,6 +33,98 @@ def scores(A, B, labels, score):
     return found
 
 
+def banded(A, B, labels, bands, candidates):
+    """The best mean R² of each target, with its candidate and alpha, by the normal equations with a damping for each feature."""
+    best = [(-np.inf, None, None)] * B.shape[1]
+    for number, weights in enumerate(candidates):
+        for alpha in ALPHAS:
+            damp = alpha / weights[bands]
+            total = np.zeros(B.shape[1])
+            for label in np.unique(labels):
+                test = labels == label
+                mean, of_B = A[~test].mean(0), B[~test].mean(0)
+                X = np.linalg.solve((A[~test] - mean).T @ (A[~test] - mean) + np.diag(damp), (A[~test] - mean).T @ (B[~test] - of_B))
+                error = B[test] - of_B - (A[test] - mean) @ X
+                total += (1 - (error**2).sum(0) / ((B[test] - B[test].mean(0)) ** 2).sum(0)) / len(np.unique(labels))
+            best = [max(one, (total[j], number, alpha), key=lambda found: found[0]) for j, one in enumerate(best)]
+    return best
+
+
+def test_bands_have_their_own_dampings():
+    rng = np.random.default_rng(9)
+    A = rng.standard_normal((48, 15)) + 1
+    bands = np.repeat([7, 2, 30], [4, 8, 3])
+    # Of the bands in the order of their numbers, each target needs another one.
+    B = np.column_stack([A[:, np.flatnonzero(bands == band)] @ rng.standard_normal(np.count_nonzero(bands == band)) for band in (2, 7, 30, 2)])
+    B = B + 3 + 0.5 * rng.standard_normal(B.shape)
+    candidates = np.array([[1, 1, 1], [3, 0.02, 0.02], [0.02, 3, 0.02], [0.02, 0.02, 3.0]]) / 3
+    places = np.searchsorted([2, 7, 30], bands)
+    expected = banded(A, B, np.repeat(np.arange(4), 12), places, candidates)
+    mine = (A, B) if COMM.rank == 0 else (None, None)
+    model = gl.BandedRidgeCV(bands, ALPHAS, candidates=candidates, cv=4).fit(*mine)
+    assert model.best_score_ == pytest.approx([one[0] for one in expected], abs=1e-10)
+    assert model.alpha_.tolist() == [one[2] for one in expected] and model.bands_.tolist() == [2, 7, 30]
+    assert len({one[1] for one in expected}) > 1, "all targets choose alike"
+    for j, (_, number, alpha) in enumerate(expected):
+        assert np.allclose(model.weights_[:, j], candidates[number]) and np.allclose(model.dampings_[:, j], alpha / candidates[number])
+        centred = A - A.mean(0)
+        x = np.linalg.solve(centred.T @ centred + np.diag(alpha / candidates[number][places]), centred.T @ (B[:, j] - B[:, j].mean()))
+        assert np.allclose(model.coef_[j], x, atol=1e-10) and model.intercept_[j] == pytest.approx(B[:, j].mean() - A.mean(0) @ x)
+    # One target as a vector, a band that is left out, and candidates that are drawn, alike each time; more of them are no worse.
+    one = gl.BandedRidgeCV(bands, ALPHAS, candidates=[[1, 0, 0]]).fit(A if COMM.rank == 0 else None, B[:, 0] if COMM.rank == 0 else None)
+    assert one.coef_.shape == (15,) and (one.coef_[places != 0] == 0).all() and np.isinf(one.dampings_[1:]).all()
+    few, more, same = (gl.BandedRidgeCV(bands, ALPHAS, candidates=count, random_state=3).fit(*mine) for count in (1, 12, 12))
+    assert (few.best_score_ <= more.best_score_).all() and (more.coef_ == same.coef_).all() and np.allclose(more.candidates_.sum(1), 1)
+    plain = gl.RidgeCV(3 * ALPHAS, cv=5, alpha_per_target=True).fit(*mine)
+    assert np.allclose(few.best_score_, plain.best_score_) and np.allclose(few.coef_, plain.coef_)
+    for wrong, text in (({"bands": [1, 2]}, "15 features"), ({"bands": bands, "candidates": [[1, 2]]}, "3 bands"),
+                        ({"bands": bands, "candidates": [[1, 2, -1]]}, "not negative"), ({"candidates": 0}, "at least 1")):
+        expect_error(gl.UsageError, lambda: gl.BandedRidgeCV(**wrong).fit(*mine), text)  # noqa: B023
+
+
+def test_rows_have_weights():
+    rng = np.random.default_rng(4)
+    for dtype, (m, n) in (("float32", (40, 9)), ("float64", (40, 9)), ("float64", (20, 31))):
+        A, B = problem(dtype, m, n)
+        weights = rng.integers(0, 4, m)
+        weights[0] = 0
+        copies = np.repeat(np.arange(m), weights)
+        bound = 1e4 * np.finfo(dtype).eps
+        mine = (A, B) if COMM.rank == 0 else (None, None)
+        labels = np.arange(m) % 2
+        cv = [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(2)]
+        of_copies = [(np.flatnonzero(labels[copies] != k), np.flatnonzero(labels[copies] == k)) for k in range(2)]
+        repeated = (A[copies], B[copies]) if COMM.rank == 0 else (None, None)
+        for one, other in ((gl.Ridge(3.0), gl.Ridge(3.0)), (gl.Ridge(3.0, standardize=True), gl.Ridge(3.0, standardize=True)),
+                           (gl.RidgeCV(ALPHAS, cv=cv, alpha_per_target=True), gl.RidgeCV(ALPHAS, cv=of_copies, alpha_per_target=True)),
+                           (gl.BandedRidgeCV(np.arange(n) % 2, ALPHAS, candidates=3, random_state=0, cv=cv),
+                            gl.BandedRidgeCV(np.arange(n) % 2, ALPHAS, candidates=3, random_state=0, cv=of_copies))):
+            one.fit(*mine, sample_weight=weights if COMM.rank == 0 else None)
+            other.fit(*repeated)
+            assert np.abs(one.coef_ - other.coef_).max() <= bound * np.abs(other.coef_).max()
+            assert np.abs(one.intercept_ - other.intercept_).max() <= bound * np.abs(B).max()
+    expect_error(ValueError, lambda: gl.Ridge().fit(*mine, sample_weight=[1, 2]), "expected")
+    expect_error(gl.UsageError, lambda: gl.Ridge().fit(*mine, sample_weight=-np.ones(20)), "weight -1")
+
+
+def test_weights_are_those_of_scikit_learn():
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import Ridge, RidgeCV
+    for m, n in ((40, 9), (30, 45)):
+        A, B = problem("float64", m, n)
+        weights = np.random.default_rng(2).uniform(0.1, 5, m)
+        mine = (A, B) if COMM.rank == 0 else (None, None)
+        for intercept in (True, False):
+            ours = gl.Ridge(2.0, fit_intercept=intercept).fit(*mine, sample_weight=weights)
+            theirs = Ridge(2.0, fit_intercept=intercept).fit(A, B, sample_weight=weights)
+            assert np.allclose(ours.coef_, theirs.coef_, atol=1e-9) and np.allclose(ours.intercept_, theirs.intercept_, atol=1e-8)
+            ours = gl.RidgeCV(ALPHAS, fit_intercept=intercept, alpha_per_target=True).fit(*mine, sample_weight=weights)
+            theirs = RidgeCV(ALPHAS, fit_intercept=intercept, alpha_per_target=True).fit(A, B, sample_weight=weights)
+            assert np.allclose(ours.alpha_, theirs.alpha_) and np.allclose(ours.coef_, theirs.coef_, atol=1e-9)
+            # There scores are means over rows, here over weights.
+            assert np.allclose(ours.best_score_ * weights.sum(), theirs.best_score_ * m)
+
+
 def mse(B, P):
     return -np.mean(np.abs(B - P) ** 2, axis=0)
 
@@ -178,5 +270,5 @@ def test_scikit_learn_accepts_the_estimators():
     checks = pytest.importorskip("sklearn.utils.estimator_checks")
     if COMM.size > 1:
         pytest.skip("its checks draw data of their own, which ranks must not")
-    for estimator in (gl.Ridge(), gl.RidgeCV(), gl.RidgeCV(cv=3)):
+    for estimator in (gl.Ridge(), gl.RidgeCV(), gl.RidgeCV(cv=3), gl.BandedRidgeCV(candidates=3)):
         checks.check_estimator(estimator)

@@ -81,7 +81,7 @@ from .solving.proximal import (Proximal, box, l21_norm, l21_norm_along, postcomp
                                threshold_penalty)
 from .solving.refinement import difference_norm, solve_refined
 from .solving.reports import IterationRecord, SolveReport
-from .solving.ridges import Ridge, RidgeCV, RidgeReport, ridge
+from .solving.ridges import BandedRidgeCV, Ridge, RidgeCV, RidgeReport, ridge
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
 from .solving.solvers import (Iteration, Observer, SolveOptions,
