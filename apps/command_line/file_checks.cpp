@@ -127,7 +127,7 @@ CommonType common_type(const std::vector<std::pair<std::string, MatrixHeader>>& 
 }
 
 std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,
-                                const char* many) {
+                                const char* many, bool may_be_negative) {
   const MatrixHeader header = read_matrix_header(world, path);
   if (header.rows != 1 && header.cols != 1)
     throw InputError(fmt::format("{} is {} x {}, but {} are a vector", path, header.rows, header.cols, many));
@@ -147,7 +147,7 @@ std::vector<double> read_vector(Communicator& world, const std::string& path, co
     }
   });
   for (std::size_t k = 0; k < numbers.size(); ++k)
-    if (!(numbers[k] >= 0 && std::isfinite(numbers[k])))
+    if (!((may_be_negative || numbers[k] >= 0) && std::isfinite(numbers[k])))
       throw InputError(
           fmt::format("{} holds {} at {}, but {} is a finite number from 0 on", path, numbers[k], k, one));
   return numbers;

@@ -32,10 +32,11 @@ struct CommonType {
 };
 CommonType common_type(const std::vector<std::pair<std::string, MatrixHeader>>& files);
 
-/// The numbers of a file that is a vector of any type, which must be finite and not negative (collective).
+/// The numbers of a file that is a vector of any type, which must be finite and, unless they may be, not
+/// negative (collective).
 /// one, many: their names, "a damping" and "dampings". Throws InputError on all ranks.
 std::vector<double> read_vector(Communicator& world, const std::string& path, const char* one,
-                                const char* many);
+                                const char* many, bool may_be_negative = false);
 
 /// A file that an option names. Only text may go to a device or a pipe, because all ranks write into an
 /// array's file.

@@ -75,7 +75,7 @@ bool is_count(const std::string& text) {
 std::vector<Index> whole_numbers(Communicator& world, const std::string& path, const char* one,
                                  const char* many) {
   std::vector<Index> labels;
-  for (const double value : read_vector(world, path, one, many)) {
+  for (const double value : read_vector(world, path, one, many, true)) {
     if (value != std::floor(value) || std::abs(value) > 9e15)
       throw InputError(fmt::format("{} holds {}, but {} are whole numbers", path, value, many));
     labels.push_back(static_cast<Index>(value));
@@ -239,7 +239,7 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
   return json;
 }
 
-/// What a run that goes on must have in common with the one before.
+/// The facts that a run that goes on must have in common with the one before.
 nlohmann::ordered_json problem_json(const RidgeArguments& arguments, const RidgeOptions& options,
                                     const ProductShape& shape, bool fits) {
   const auto hash = [](const auto& numbers) {

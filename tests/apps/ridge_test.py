@@ -140,6 +140,16 @@ def check_words(suite):
     # One damping is scored if folds are asked for.
     *_, found = ridge(suite, "--alphas", 7, "--folds", 4)
     suite.close(found, scores(A, B, contiguous(60, 4), [7.0]), 1e-10, "the scores of one damping")
+    # Rows with a label below 0 are always in training.
+    labels = contiguous(60, 4) - 1.0
+    np.save(suite.folder / "labels.npy", labels)
+    *_, found = ridge(suite, "--alphas", 7, "--folds", "labels.npy")
+    expected = np.zeros((1, 7))
+    for label in (0, 1, 2):
+        X, intercept = fit(A[labels != label], B[labels != label], 7)
+        test = labels == label
+        expected += (1 - np.square(B[test] - A[test] @ X - intercept).sum(0) / np.square(B[test] - B[test].mean(0)).sum(0)) / 3
+    suite.close(found, expected, 1e-10, "the scores where some rows always train")
     # The chosen dampings are a file of --alphas.
     _, X, *_ = ridge(suite, "--alphas", "0.1:1e4:11")
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", "chosen.npy", "--folds", "none", "--output", "again.npy", ranks=2)

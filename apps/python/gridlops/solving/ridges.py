@@ -455,5 +455,5 @@ class BandedRidgeCV(_Estimator):
             raise UsageError(f"{self.candidates} candidates are none: give at least 1")
         random = np.random.default_rng(self.random_state)
         concentrations = np.atleast_1d(np.asarray(self.concentration, np.float64))
-        drawn = [random.dirichlet(np.full(len(names), concentrations[k % len(concentrations)])) for k in range(int(self.candidates) - 1)]
-        return names, places, np.array([np.full(len(names), 1 / len(names)), *drawn])
+        others = [random.dirichlet(np.full(len(names), concentrations[k % len(concentrations)])) for k in range(int(self.candidates) - 1)]
+        return names, places, np.array([np.full(len(names), 1 / len(names)), *others])
