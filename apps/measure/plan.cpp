@@ -101,8 +101,7 @@ Plan plan_by(const PlanArguments& arguments, const IterationRequest& asked, cons
     plan.memory = most_memory(planned_solve(arguments, plan), arguments.A);
   }
   if (gridlops::row_of(asked.solver).has(Feature::factor)) {
-    plan.all_seconds =
-        arguments.A.modelled(direct_seconds(plan.iteration, shape.nrhs, false, grid, machine));
+    plan.all_seconds = arguments.A.modelled(direct_seconds(plan.iteration, shape.nrhs, false, grid, machine));
     return plan;
   }
   plan.all_seconds =

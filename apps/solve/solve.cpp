@@ -35,8 +35,10 @@ std::string headline(const SolveTask& task) {
 std::string advice(const SolveTask& task, const Solved& solved) {
   const Solver solver = task.arguments.solver;
   const SolveReport& report = solved.report;
-  if (report.solver == name_of(Solver::direct) && has_column(report, StopReason::iteration_limit) &&
-      task.is_on_disk() && task.shape.rows < task.shape.cols)
+  const bool is_left =
+      has_column(report, StopReason::iteration_limit) || has_column(report, StopReason::breakdown);
+  if (is_left && report.solver == name_of(Solver::direct) && task.is_on_disk() &&
+      task.shape.rows < task.shape.cols)
     return "; of columns on disks a factor is that of A A^H, which squares the condition number and loses "
            "singular "
            "values below 1e-7 |A|: damp, take --solver lsqr, or more ranks, whose memory has room for A";

@@ -95,10 +95,9 @@ bool at_rounding_level(const ColumnNorms& norms, const VerdictLimits& limits, co
   if (bounds.solves_equations(r, rounding.of_residual) && r <= half_the_digits * norms.data_norm) return true;
   const bool is_no_worse_than_zero = r <= (1 + a_few * rounding.of_residual) * norms.data_norm,
              has_fallen = norms.tested_norm <= half_the_digits * norms.reference;
-  return is_no_worse_than_zero &&
-         (bounds.minimises(rounding.of_residual) ||
-          (has_fallen && (norms.tested_norm <= norms.rounding_norm ||
-                          bounds.is_rounding_of_gradient(rounding.of_gradient))));
+  return is_no_worse_than_zero && (bounds.minimises(rounding.of_residual) ||
+                                   (has_fallen && (norms.tested_norm <= norms.rounding_norm ||
+                                                   bounds.is_rounding_of_gradient(rounding.of_gradient))));
 }
 
 }  // namespace

@@ -342,7 +342,7 @@ def check_chosen_solvers(suite, rng):
     program.machine_file(suite, "slow.json", flops=1e2, read=1e6, copied=1e6)
     for words, solver, why in (([], "block-cgls", "4 right-hand sides can share a space; the model predicts"), (["--batch", 4], "block-cgls", "4 right-hand sides"),
                                (["--batch", 3], "cgls", "only 3 of"), (["--rhs", "b.npy"], "cgls", "only 1 of"),
-                               (["--rhs", "many.npy"], "direct", "s for a factor, and"), (["--rhs", "many.npy", "--batch", 10], "direct", "s for a factor"),
+                               (["--rhs", "many.npy"], "direct", "s for a factor with"), (["--rhs", "many.npy", "--batch", 10], "direct", "s for a factor"),
                                (["--rhs", "many.npy", *scaled], "cgls", "a block of 101"), (["--rhs", "many.npy", "--batch", 100, *scaled], "block-cgls", "100 right-hand sides"),
                                (["--one-pass", "on"], "one-pass-cgls", "--one-pass"), (["--one-pass", "auto"], "cgls", "--one-pass"),
                                (["--algorithm", "summa"], "cgls", "--algorithm"), (["--column-stable"], "cgls", "--column-stable"), (["--algorithm", "stationary-a"], "block-cgls", "4 right-hand sides"),
@@ -394,6 +394,12 @@ def check_changed_solvers(suite, rng):
     suite.check(report is None or (report["solver"] == "cgls" and "no factor will take its place: a checkpoint belongs to one solver" in report["options"]["why"]), report)
     run, _, report = problem.solve("--solver", "auto", "--tolerance", 1e-3, *slow)
     suite.check(report is None or (report["solver"] == "cgls" and "changed" not in report["options"] and report["figures"]["direct_seconds_predicted"] > 1), report)
+    # Columns on disks have no rows to make a good factor of: none follows, and who names direct is told why it fails.
+    problem = Problem(suite, conditioned(rng, 60, 90, "f64", condition=1e7), program.random_matrix(rng, (60, 2), "f64"))
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--dry-run", "--storage", "disk", "--solver", "auto", *fast)
+    suite.check("no factor will take its place: its columns would be read from the disks again" in run.output, run.output, run.errors)
+    run = suite.run("solve", "--matrix", "A.npy", "--rhs", "B.npy", "--output", "X.npy", "--storage", "disk", "--solver", "direct", "--tolerance", 1e-12)
+    suite.check(run.status == 3 and "of columns on disks a factor is that of A A^H, which squares" in run.errors, run.status, run.output, run.errors)
     # What may follow is in the plan: A has 66 MiB, and the factor as much again.
     A = np.zeros((3000, 2900))
     np.save(suite.folder / "A.npy", A)
