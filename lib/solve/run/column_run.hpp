@@ -26,7 +26,7 @@ struct KnownNorms {
   ColumnScalars reference = {};   ///< the reference of the tolerance
   ColumnScalars data = {};        ///< ‖b‖
   ColumnScalars objective = {};   ///< the objective, for methods with a penalty
-  ColumnScalars rounding = {};    ///< the tested norm that rounding alone produces, for the method's own test
+  ColumnScalars rounding = {};    ///< the tested norm that rounding alone produces, where the method knows it
   ColumnScalars quadrature = {};  ///< for a method that computes it from x: ColumnReport::quadrature
 };
 

@@ -26,7 +26,7 @@ struct ColumnNorms {
   double damped_operator_norm = 0;  ///< the same of [A; D·I], where the method's test refers to it; else 0
   double condition = 0;             ///< the best known estimate of cond(A); 0 for methods without one
   double damp = 0;                  ///< D
-  double rounding_norm = 0;  ///< for the method's own test: the tested norm that rounding alone produces
+  double rounding_norm = 0;  ///< the tested norm that rounding alone produces, as far as the method knows it
   double quadrature = 1;     ///< for bounds of errors, see ColumnReport::quadrature
 
   bool finite() const;
