@@ -39,7 +39,7 @@ class RankPlan {
     MemoryRow r{};
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block_of_matrix();
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest)) +
-              (plan_.curves > 0 ? block(plan_.range.layout(shape.nrhs)) : 0);
+              (plan_.curves > 0 || plan_.weighted ? block(plan_.range.layout(shape.nrhs)) : 0);
     r[solution] =
         block(plan_.domain.layout(shape.nrhs)) *
             (1 + (plan_.variances ? 1 : 0) + plan_.bounds + (plan_.curves > 0 ? 2 : 0) +
@@ -77,7 +77,7 @@ class RankPlan {
     const bool one_pass = plan_.iteration.one_pass && gridlops::row_of(solver).has(Feature::one_pass);
     return solver_workspace_bytes(
         {solver, plan_.range, plan_.domain, plan_.shape.type, columns_at_a_time(), plan_.batch, plan_.damped,
-         plan_.initial_guess, one_pass, plan_.scaled, plan_.guarded, plan_.own_damps},
+         plan_.initial_guess, one_pass, plan_.scaled, plan_.guarded, plan_.own_damps, plan_.weighted},
         row_, col_);
   }
 

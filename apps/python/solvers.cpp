@@ -14,6 +14,7 @@
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/sparse_solver.hpp"
+#include "gridlops/solve/weights.hpp"
 #include "native.hpp"
 #include "reports.hpp"
 
@@ -282,7 +283,8 @@ void bind_solve(py::module_ native) {
   using A = Operator<T>;
   native.def("solve", [](const std::string& solver, const A& a, const M& B, M& X, const SolveOptions& options,
                          const A* preconditioner, const A* sparsity, const Proximal<T>* penalty, M* variances,
-                         const A* factor, const M* lower, const M* upper) {
+                         const A* factor, const M* lower, const M* upper,
+                         const M* weights) {
     const auto pointer = [](const A* op) { return op == nullptr ? nullptr : op->ptr.get(); };
     const SolverOperands<T> operands{pointer(preconditioner),
                                      pointer(sparsity),
@@ -290,10 +292,15 @@ void bind_solve(py::module_ native) {
                                      variances == nullptr ? nullptr : &variances->output(),
                                      dynamic_cast<const Factor<T>*>(pointer(factor)),
                                      lower == nullptr ? nullptr : &lower->matrix,
-                                     upper == nullptr ? nullptr : &upper->matrix};
+                                     upper == nullptr ? nullptr : &upper->matrix,
+                                     weights == nullptr ? nullptr : &weights->matrix};
     return report_of([&] {
       return gridlops::solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), options, operands);
     });
+  });
+  native.def("mark_holes", [](const M& B, M& W) {
+    const py::gil_scoped_release release;
+    return mark_holes<T>(B.matrix, W.output());
   });
 }
 
@@ -304,7 +311,7 @@ void bind_error_bounds(py::module_ native) {
                 const std::vector<double>& relative_gradient_norms, const std::vector<double>& tested_norms,
                 const std::vector<double>& quadratures, double sigma_min_of_solve, const Matrix<T>& B,
                 const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A,
-                bool is_definite, double difference_norm) {
+                bool is_definite, double difference_norm, const Matrix<T>* weights) {
                SolveReport report;
                report.solver = solver;
                report.sigma_min = sigma_min_of_solve;
@@ -314,8 +321,12 @@ void bind_error_bounds(py::module_ native) {
                                            .tested_norm = tested_norms.at(j),
                                            .quadrature = quadratures.at(j)});
                const py::gil_scoped_release release;
-               return error_bounds<T>(report, B.matrix, X.matrix,
-                                      {std::move(damp), sigma_min, norm_A, is_definite, difference_norm});
+               ErrorBoundOptions known{std::move(damp), sigma_min, norm_A, is_definite, difference_norm};
+               if (weights == nullptr) return error_bounds<T>(report, B.matrix, X.matrix, known);
+               DistMatrix<T> weighted = allocate_matrix<T>(B.matrix.grid(), B.matrix.layout());
+               copy<T>(B.matrix, weighted);
+               known.weights = weigh<T>(weights->matrix, weighted);
+               return error_bounds<T>(report, weighted, X.matrix, known);
              });
   native.def(
       "frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },

@@ -12,6 +12,7 @@
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "gridlops/solve/weights.hpp"
 #include "measure/report.hpp"
 
 namespace gridlops::program {
@@ -40,17 +41,28 @@ inline double largest_relative(const std::vector<double>& bounds, const std::vec
 /// The least λ of each column with which the first step from x = 0 ends there (collective over the grid): g =
 /// ‖Aᴴb‖∞ for the soft threshold, with which x = 0 is then the solution, αg²/2 for the hard and 8(αg³/54)^½
 /// for the half one, where α is the step. In this unit λ does not depend on the size of A and b. X: scratch
-/// memory in A's domain.
+/// memory in A's domain. weights: of B, or null; the b of these formulas is then w²∘b, and α is shorter.
 template <Scalar T>
 std::vector<double> least_lambdas_of_zero(const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
-                                          const SolveOptions& options, DistMatrix<T>& X) {
-  A.apply_adjoint(T(1), B, T(0), X);
+                                          const ConstDistMatrix<T>* weights, const SolveOptions& options,
+                                          DistMatrix<T>& X) {
+  std::vector<WeightRange> ranges(static_cast<std::size_t>(X.cols()));
+  if (weights == nullptr) {
+    A.apply_adjoint(T(1), B, T(0), X);
+  } else {
+    DistMatrix<T> weighted = allocate_matrix<T>(B.grid(), B.layout());
+    copy(B, weighted);
+    for (int twice = 0; twice < 2; ++twice) ranges = weigh(*weights, weighted);
+    A.apply_adjoint(T(1), weighted, T(0), X);
+  }
   std::vector<double> lambdas = column_norms(X, std::numeric_limits<double>::infinity());
   if (options.threshold == Threshold::soft) return lambdas;
   const double root_of_step =
       options.step ? std::sqrt(*options.step) : 1 / ((options.backtracking ? 1 : 1.02) * estimate_norm(A));
-  for (double& g : lambdas) {
-    const double of_step = root_of_step * g;  // √α times as long as the step's x
+  for (std::size_t j = 0; j < lambdas.size(); ++j) {
+    double& g = lambdas[j];
+    const double largest = options.step || ranges[j].largest == 0 ? 1 : ranges[j].largest,
+                 of_step = root_of_step / largest * g;  // √α times as long as the step's x
     g = options.threshold == Threshold::hard ? of_step * of_step / 2
                                              : 8 / std::sqrt(54.0) * of_step * std::sqrt(g);
   }

@@ -68,6 +68,19 @@ void warn_of_history(const SolveTask& task) {
                   history, saved_fact(task.saved, "iteration")));
 }
 
+/// Names the columns whose weights are all 0.
+void warn_of_no_data(const std::vector<WeightRange>& weights) {
+  constexpr int most = 10;
+  std::string columns;
+  int count = 0;
+  for (std::size_t j = 0; j < weights.size(); ++j)
+    if (weights[j].largest == 0 && ++count <= most)
+      columns += fmt::format("{}{}", columns.empty() ? "" : ", ", j);
+  if (count > 0)
+    warn(fmt::format("the weights of {} column{} are all 0, so that X is 0 there: {}{}", count,
+                     count == 1 ? "" : "s", columns, count > most ? ", ..." : ""));
+}
+
 /// Throws, on all ranks, if an output cannot be written, or is an input (collective over world).
 void check_files(Communicator& world, const SolveArguments& arguments) {
   const CheckpointOptions& checkpoint = arguments.options.checkpoint;
@@ -85,6 +98,7 @@ void check_files(Communicator& world, const SolveArguments& arguments) {
                  {"--initial", arguments.initial},
                  {"--lower", bound_in(arguments.lower) ? "" : arguments.lower},
                  {"--upper", bound_in(arguments.upper) ? "" : arguments.upper},
+                 {"--weights", arguments.weights},
                  {"--damps", damps_file(arguments.sweep)},
                  {"--tolerances", arguments.tolerances},
                  {"--machine", arguments.product.machine},
@@ -110,6 +124,7 @@ ExitStatus tell_results(Communicator& world, const SolveTask& task, const Solved
   }
   write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
   if (talks) warn_of_alarms(report);
+  if (talks) warn_of_no_data(solved.weights);
   const bool lacks_choice = (solved.curve && solved.curve->lacks_choice()) ||
                             (solved.sweep && !solved.sweep->without_choice().empty());
   if (all_solved(report)) return lacks_choice ? ExitStatus::check_failed : ExitStatus::done;

@@ -77,10 +77,27 @@ std::optional<DistMatrix<T>> read_bounds(const std::string& bounds, const std::o
   return all;
 }
 
+/// Reads the weights of B, and marks its holes (collective over the grid).
+template <Scalar T>
+void read_weights(const SolveTask& task, Columns<T>& columns, Solved& solved, bool shows_progress) {
+  const SolveArguments& arguments = task.arguments;
+  if (!arguments.weighs()) return;
+  DistMatrix<T>& W = columns.weights.emplace(allocate_matrix<T>(task.grid(), columns.B.layout()));
+  if (task.W) {
+    read_columns(task.sweep, arguments.weights, *task.W, W);
+  } else {
+    W.fill([](Index, Index) { return T(1); });
+  }
+  if (arguments.holes != "nan") return;
+  solved.holes = mark_holes(columns.B, W);
+  if (shows_progress)
+    print(fmt::format("--holes nan: {} of {} numbers of B are missing\n", solved.holes, W.rows() * W.cols()));
+}
+
 /// Reads B, bounds, and X0 into X; and chooses λ.
 template <Scalar T>
 Columns<T> read_all_columns(const SolveTask& task, const LinearOperator<T>& op, const SolverRun<T>& run,
-                            CostFunction& cost, Measurements& measured) {
+                            bool shows_progress, Solved& solved, Measurements& measured) {
   const SolveArguments& arguments = task.arguments;
   Stopwatch clock;
   Columns<T> columns{allocate_matrix<T>(task.grid(), op.range().layout(task.shape.nrhs)),
@@ -90,8 +107,10 @@ Columns<T> read_all_columns(const SolveTask& task, const LinearOperator<T>& op, 
   measured.setup_seconds += clock.lap();
   read_columns(task.sweep, arguments.rhs, task.B, columns.B);
   draw_probes(task.sweep, columns.B);
+  read_weights(task, columns, solved, shows_progress);
   measured.read_seconds += clock.lap();
-  if (row_of(arguments.solver).has(Feature::penalty)) cost.lambdas = run.choose_lambdas(columns.B, columns.X);
+  if (row_of(arguments.solver).has(Feature::penalty))
+    solved.cost.lambdas = run.choose_lambdas(columns.B, columns.given_weights(), columns.X);
   measured.setup_seconds += clock.lap();
   if (task.X0) read_columns(task.sweep, arguments.initial, *task.X0, columns.X);
   columns.lower = read_bounds(arguments.lower, task.lower, columns.X);
@@ -141,6 +160,7 @@ void bound_errors(const SolveTask& task, const MatrixOfTask<T>& A, const Columns
                   bool shows_progress, ErrorBoundOptions known, Solved& solved) {
   if (task.arguments.bounds_errors()) {
     known.damp = solved.cost.damp;
+    known.weights = solved.weights;
     solved.sigma_min = known.sigma_min;
     solved.error_bounds = error_bounds(solved.report, columns.B, columns.X, known);
     if (solved.curve)
@@ -185,9 +205,11 @@ Solved solve_as(const SolveTask& task, bool shows_progress, Measurements& measur
   if (!arguments.product.report.empty()) op = std::make_shared<MeteredProduct<T>>(op, received);
   op = make_operator(task, op);
   std::optional<SolverRun<T>> run(std::in_place, task, A, op, shows_progress);
-  Columns<T> columns = read_all_columns(task, *op, *run, solved.cost, measured);
+  Columns<T> columns = read_all_columns(task, *op, *run, shows_progress, solved, measured);
   const auto hash = arguments.verify_matrix ? block_hash(*A.product) : std::nullopt;
   measured.compute(*task.grid(), [&] { run->solve(columns, solved); });
+  // Everything that follows is about the weighted problem.
+  if (columns.weights) solved.weights = weigh<T>(*columns.weights, columns.B);
   if (arguments.verify_matrix)
     require_same_matrix(task.elements()->name(), *task.grid(), layout_of_matrix(task),
                         hash == block_hash(*A.product));

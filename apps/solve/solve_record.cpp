@@ -31,12 +31,14 @@ std::string problem_of(const SolveTask& task) {
     case ProblemKind::hermitian:
       return "(A + D^2 I) x = b";
     case ProblemKind::sparse:
-      return fmt::format("min |A x - b|^2 / 2 + lambda {}", penalty_of(task.arguments.options.threshold));
+      return fmt::format("min |{}|^2 / 2 + lambda {}", task.arguments.weighs() ? "w o (A x - b)" : "A x - b",
+                         penalty_of(task.arguments.options.threshold));
     case ProblemKind::least_squares:
       break;
   }
   const bool is_bounded = row_of(task.arguments.solver).has(Feature::bounds);
-  return std::string("min |A x - b|^2 + D^2 |x|^2") + (is_bounded ? " for l <= x <= u" : "");
+  return fmt::format("min |{}|^2 + D^2 |x|^2{}", task.arguments.weighs() ? "w o (A x - b)" : "A x - b",
+                     is_bounded ? " for l <= x <= u" : "");
 }
 
 std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
@@ -52,6 +54,7 @@ std::vector<RunFile> files_of(const SolveTask& task, const Solved& solved) {
           {"--initial", arguments.initial, task.X0},
           {"--lower", task.lower ? arguments.lower : "", task.lower},
           {"--upper", task.upper ? arguments.upper : "", task.upper},
+          {"--weights", arguments.weights, task.W},
           {"--damps", damps_file(arguments.sweep), {}},
           {"--tolerances", arguments.tolerances, {}},
           {"--output", arguments.output, solution},
@@ -95,6 +98,7 @@ Json json_of(const SweepOfEach& solved, const Sweep& sweep) {
 std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<std::pair<std::string, double>> figures;
   if (!task.arguments.sigma_min_way.empty()) figures.emplace_back("sigma_min", solved.sigma_min);
+  if (task.arguments.holes == "nan") figures.emplace_back("holes", static_cast<double>(solved.holes));
   if (task.arguments.sketches()) {
     figures.emplace_back("sketch_rows", static_cast<double>(sketch_rows(task.shape.cols)));
     figures.emplace_back("sketch_failure", sketch_failure);

@@ -25,6 +25,8 @@ struct Solved {
   std::vector<ColumnFigure> column_figures;
   std::vector<double> error_bounds;  ///< if they are wanted
   double sigma_min = 0;              ///< for them
+  std::vector<WeightRange> weights;  ///< of each column, if there are any
+  Index holes = 0;                   ///< the numbers of B that are missing, with --holes nan
   std::string non_finite_inputs;     ///< in words, if a column is not finite
 };
 

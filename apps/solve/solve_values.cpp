@@ -100,6 +100,10 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
      [](const Run& run) {
        return run.solved == nullptr && !run.arguments.variances.empty() ? Json("given") : Json();
      }},
+    {"weights",
+     [](const Run& run) {
+       return run.solved == nullptr && !run.arguments.weights.empty() ? Json("given") : Json();
+     }},
     {"algorithm", [](const Run&) { return Json(); }},
     {"storage", [](const Run&) { return Json(); }},
 };

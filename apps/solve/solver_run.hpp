@@ -37,6 +37,9 @@ struct Columns {
   DistMatrix<T> B, X;
   std::optional<DistMatrix<T>> variances{};
   std::optional<DistMatrix<T>> lower{}, upper{};
+  std::optional<DistMatrix<T>> weights{};  ///< of B
+
+  const ConstDistMatrix<T>* given_weights() const { return weights ? &*weights : nullptr; }
 };
 
 /// A fact of checkpoints: the damping of the problem. The solver's may be 0, if the operator includes it.
@@ -85,12 +88,13 @@ class SolverRun {
   }
 
   /// Returns λ of each column, 0 if Aᴴb is not finite (collective over the grid). Rank 0 reports how large
-  /// they are if it talks. X: scratch memory.
-  std::vector<double> choose_lambdas(const DistMatrix<T>& B, DistMatrix<T>& X) const {
+  /// they are if it talks. weights: of B, or null. X: scratch memory.
+  std::vector<double> choose_lambdas(const DistMatrix<T>& B, const ConstDistMatrix<T>* weights,
+                                     DistMatrix<T>& X) const {
     const SolveArguments& arguments = task_.arguments;
     if (!arguments.lambda_relative && arguments.quiet)
       return std::vector<double>(static_cast<std::size_t>(X.cols()), arguments.options.lambda.one_or(0));
-    const std::vector<double> of_zero = least_lambdas_of_zero(*op_, B, arguments.options, X);
+    const std::vector<double> of_zero = least_lambdas_of_zero(*op_, B, weights, arguments.options, X);
     std::vector<double> lambdas(of_zero.size(), arguments.options.lambda.one_or(0));
     if (arguments.lambda_relative)
       for (std::size_t j = 0; j < of_zero.size(); ++j)
@@ -246,7 +250,8 @@ class SolverRun {
                            {.variances = pointer(columns.variances),
                             .factor = factor_.get(),
                             .lower = pointer(columns.lower),
-                            .upper = pointer(columns.upper)});
+                            .upper = pointer(columns.upper),
+                            .weights = columns.given_weights()});
   }
 
   const SolveTask& task_;

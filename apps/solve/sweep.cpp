@@ -123,9 +123,9 @@ Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrh
 
 template <Scalar T>
 void read_columns(const Sweep& sweep, const std::string& path, const MatrixHeader& header, DistMatrix<T>& X) {
-  if (!sweep.copies) return read_matrix(path, header, X);
+  const Index count = sweep.copies ? static_cast<Index>(sweep.damps.size()) : X.cols();
+  if (header.cols == X.cols()) return read_matrix(path, header, X);
   const Partition& columns = X.layout().cols.partition;
-  const auto count = static_cast<Index>(sweep.damps.size());
   for (int part = 0; part < columns.parts(); ++part) {
     const Index begin = columns.begin(part), end = std::min(begin + columns.size(part), count);
     if (begin >= end) continue;
@@ -136,7 +136,7 @@ void read_columns(const Sweep& sweep, const std::string& path, const MatrixHeade
       copy(first, next);
     }
   }
-  probes(sweep, X).set_zero();
+  if (sweep.has_probes) probes(sweep, X).set_zero();
 }
 
 template <Scalar T>

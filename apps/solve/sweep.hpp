@@ -57,8 +57,8 @@ std::optional<std::vector<double>> damping_range(const std::string& text);
 /// not dampings, or do not fit this many right-hand sides.
 Sweep plan_sweep(Communicator& world, const SolveArguments& arguments, Index nrhs);
 
-/// B or an initial guess ← the file; if the sweep copies its one column, once for each damping (collective
-/// over the grid). The columns after these become zero.
+/// B, weights or an initial guess ← the file, or copies of its one column, in a sweep once for each damping
+/// (collective over the grid). The columns after these become zero.
 template <Scalar T>
 void read_columns(const Sweep& sweep, const std::string& path, const MatrixHeader& header, DistMatrix<T>& X);
 /// The columns of B after the dampings' columns, if any ← a random vector of ±1. Not collective.

@@ -42,18 +42,16 @@ class IndependentFrequencies {
     const auto of = [&](const OperatorPtr<T>& A) {
       return solve_weighted_bytes(arguments_.common.solver, A, weights_, arguments_.sources);
     };
-    const Partition shots = Partition::with_sizes({shots_together(weights_, arguments_.sources)});
+    const Partition shots = Partition::with_sizes({arguments_.sources});
     SolveBytes bytes;
     KeptBytes kept;
-    Index weights = 0;
     for (const OperatorPtr<T>& A : operators_) {
       const SolveBytes one = of(A);
       A->add_kept_bytes(kept, shots);
-      weights = std::max(weights, one.operators - A->kept_bytes(shots));
       bytes.vectors = std::max(bytes.vectors, one.vectors);
       bytes.products = std::max(bytes.products, one.products);
     }
-    bytes.operators = kept.total() + weights;
+    bytes.operators = kept.total();
     if (own_.size > 0 && operators_.empty()) {
       const Space kernel = slice_space();
       bytes = of(fredholm<T>(kernel, planned_matrix<T>(alone_, kernel.layout(1))));

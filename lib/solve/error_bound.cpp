@@ -66,13 +66,14 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
                         "error_bounds: the norm of the difference is ", options.difference_norm,
                         ", but the report is of a definite system; only least squares have that bound");
     require<ShapeError>(B.cols() == X.cols() && (!is_member || report.columns.size() == columns) &&
-                            (options.damp.is_one() || options.damp.values().size() == columns),
+                            (options.damp.is_one() || options.damp.values().size() == columns) &&
+                            (options.weights.empty() || options.weights.size() == columns),
                         "error_bounds: X has ", X.cols(), " columns, B ", B.cols(), ", the report ",
-                        report.columns.size(), ", and there are ", options.damp.values().size(), " dampings");
+                        report.columns.size(), ", and there are ", options.damp.values().size(),
+                        " dampings and weights of ", options.weights.size(), " columns");
   });
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
-  const KnownOperator A{options.sigma_min, options.frobenius_norm, options.difference_norm};
   const ToleranceTest test = options.is_definite                         ? ToleranceTest::residual
                              : report.solver == name_of(Solver::bounded) ? ToleranceTest::projected_gradient
                                                                          : ToleranceTest::gradient;
@@ -81,6 +82,9 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   std::vector<double> bounds;
   for (std::size_t j = 0; j < columns; ++j) {
     const ColumnReport& column = report.columns[j];
+    const WeightRange weights = options.weights.empty() ? WeightRange() : options.weights[j];
+    const KnownOperator A{weights.least * options.sigma_min, weights.largest * options.frobenius_norm,
+                          weights.largest * options.difference_norm};
     // In units of ‖b‖, in which g is no smaller than A.
     const double unit = of_B[j] > 0 ? of_B[j] : 1,
                  lost = of_B[j] > 0 ? std::numeric_limits<double>::min() : 0;  // below the range of double

@@ -46,22 +46,61 @@ DistMatrix<T> ScaledOperator<T>::scaled(const Space& space, const ConstDistMatri
 }
 
 template <Scalar T>
+void ScaledOperator<T>::set_weights(const ConstDistMatrix<T>& W, const ActiveColumns& places) {
+  weighted_.reserve(W.grid()->backend(), W.local().rows * W.local().cols);
+  W_ = &W;
+  places_ = &places;
+}
+
+/// Column k of the operands belongs to the column of W that is at place k. Neighbours in both go in one call,
+/// where rows are not padded.
+template <Scalar T>
+void ScaledOperator<T>::weigh(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
+  const Kernels<T>& kernels = Y.grid()->backend()->template kernels<T>();
+  const MatrixView<const T> w = W_->local(), x = X.local();
+  const MatrixView<T> y = Y.local();
+  const std::vector<Index>& column = places_->order(Y.grid()->my_part(Y.layout().cols.axis));
+  const bool is_dense = w.stride == w.rows && x.stride == x.rows && y.stride == y.rows;
+  for (Index k = 0, next; k < y.cols; k = next) {
+    for (next = k + 1; is_dense && next < y.cols && column[at(next)] == column[at(next - 1)] + 1;) ++next;
+    const Index rows = y.rows * (next - k);
+    kernels.diagonal_multiply(alpha, w.column(column[at(k)]), false, {x.column(k), rows, 1}, beta,
+                              {y.column(k), rows, 1});
+  }
+}
+
+template <Scalar T>
 void ScaledOperator<T>::apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const {
-  if (power_ == 0) return A_->apply(alpha, X, beta, Y);
-  A_->apply(alpha * half_, scaled(domain(), X), beta, Y);
+  const auto multiply = [&](T factor, T keep, DistMatrix<T>& result) {
+    if (power_ == 0) return A_->apply(factor, X, keep, result);
+    A_->apply(factor, scaled(domain(), X), keep, result);
+  };
+  if (W_ == nullptr) return multiply(alpha * half_, beta, Y);
+  if (beta == T(0)) {
+    multiply(T(1), T(0), Y);
+    return weigh(alpha * half_, Y, T(0), Y);
+  }
+  DistMatrix<T> product = weighted_data(Y);
+  multiply(T(1), T(0), product);
+  weigh(alpha * half_, product, beta, Y);
 }
 
 template <Scalar T>
 void ScaledOperator<T>::apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const {
-  if (power_ == 0) return A_->apply_adjoint(alpha, Y, beta, X);
-  A_->apply_adjoint(alpha * half_, scaled(range(), Y), beta, X);
+  if (W_ == nullptr) {
+    if (power_ == 0) return A_->apply_adjoint(alpha, Y, beta, X);
+    return A_->apply_adjoint(alpha * half_, scaled(range(), Y), beta, X);
+  }
+  DistMatrix<T> weighted = weighted_data(Y);
+  weigh(half_, Y, T(0), weighted);
+  A_->apply_adjoint(alpha * half_, weighted, beta, X);
 }
 
 // If A is to be scaled, AᴴAp may be out of range.
 template <Scalar T>
 void ScaledOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstDistMatrix<T>& R,
                                        DistMatrix<T>& Q, DistMatrix<T>& U, DistMatrix<T>& V) const {
-  if (power_ == 0) return A_->normal_product(P, R, Q, U, V);
+  if (power_ == 0 && W_ == nullptr) return A_->normal_product(P, R, Q, U, V);
   apply(T(1), P, T(0), Q);
   apply_adjoint(T(1), R, T(0), U);
   apply_adjoint(T(1), Q, T(0), V);

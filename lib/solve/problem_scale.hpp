@@ -3,6 +3,7 @@
 
 #include "dist/column_powers.hpp"
 #include "gridlops/ops/linear_operator.hpp"
+#include "solve/run/active_columns.hpp"
 
 namespace gridlops {
 
@@ -24,9 +25,11 @@ void require_range_without_scaling(const char* solver, double norm_A, const Cons
 template <Scalar T>
 int change_of_power(double norm, int power, int tries);
 
-/// 2^power · A for an even power. If the power is not 0, half of it multiplies the operand before the
-/// product, and the other half the result, so that no intermediate value leaves the range of T.
-/// Reasons: docs/decisions/0038-scale.md.
+/// The operator of each column: 2^power · A for an even power, or 2^power · diag(w) A with the column's
+/// weights w. If the power is not 0, half of it multiplies the operand before the product, and the other half
+/// the result, so that no intermediate value leaves the range of T. One product serves all columns: A p is
+/// weighted row by row behind it, and r before Aᴴ r.
+/// Reasons: docs/decisions/0038-scale.md, docs/decisions/0068-weights.md.
 template <Scalar T>
 class ScaledOperator {
  public:
@@ -43,6 +46,11 @@ class ScaledOperator {
   /// throw OutOfMemory if one of them does not have enough.
   void set_power(int power, const Partition& columns);
 
+  /// Weighs rows from now on. W has those of a batch, whose columns are now at these places; both must
+  /// outlive the products. Takes memory for operands with all its columns, and throws OutOfMemory on this
+  /// rank alone.
+  void set_weights(const ConstDistMatrix<T>& W, const ActiveColumns& places);
+
   // These are the operator's.
   void apply(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
   void apply_adjoint(T alpha, const ConstDistMatrix<T>& Y, T beta, DistMatrix<T>& X) const;
@@ -51,8 +59,17 @@ class ScaledOperator {
 
  private:
   DistMatrix<T> scaled(const Space& space, const ConstDistMatrix<T>& X) const;
+  /// A matrix in the range for weighted data, with the columns of X.
+  DistMatrix<T> weighted_data(const ConstDistMatrix<T>& X) const {
+    return range().matrix(X.layout().cols.partition, weighted_);
+  }
+  /// Y ← α W∘X + β Y, where X may be Y.
+  void weigh(T alpha, const ConstDistMatrix<T>& X, T beta, DistMatrix<T>& Y) const;
 
   const LinearOperator<T>* A_;
+  const ConstDistMatrix<T>* W_ = nullptr;  // null: all weights are 1
+  const ActiveColumns* places_ = nullptr;
+  Buffer<T> weighted_;
   int power_ = 0;
   T half_ = 1;  // 2^(power/2)
   Buffer<T> memory_;

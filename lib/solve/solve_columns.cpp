@@ -59,7 +59,8 @@ std::unique_ptr<ColumnMethod<T>> begin_solve(
 
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                          SolveOptions& options, const SolvedBefore<T>& before) {
+                          SolveOptions& options, const SolvedBefore<T>& before,
+                          const RowWeights<T>* weights) {
   SolveLog<T> log(method.name(), method.traits().test, options, X);
   if (!B.grid()->is_member()) {
     SolveReport of_idle_rank;
@@ -80,10 +81,11 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   std::optional<MethodState<T>> own_state;
   if (before.state == nullptr) method.describe(own_state.emplace(method.op().domain()));
   MethodState<T>& state = before.state == nullptr ? *own_state : *before.state;
-  Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2);  // plus X and the numbers
+  Checkpoints<T> checkpoints(method, options, B, X, state.lasting_count() + 2,  // plus X and the numbers
+                             weights == nullptr ? nullptr : &weights->W);
   if (checkpoints.has_saved()) log.visit(checkpoints.saved_numbers());
   const std::vector<ColumnBatch> batches = column_batches(B.layout().cols.partition, options.batch);
-  const Solve<T> solve{method, options, state, log, checkpoints, guard, before, B, X};
+  const Solve<T> solve{method, options, state, log, checkpoints, guard, before, weights, B, X};
   const auto run_of = [&](Index batch) {
     log.begin_batch(batch, batches[at(batch)]);
     return ColumnRun<T>(solve, batches[at(batch)]);
@@ -104,7 +106,7 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
       const std::function<std::unique_ptr<ColumnMethod<T>>(Agreement&)>&, const ConstDistMatrix<T>&, \
       const ConstDistMatrix<T>&, const SolveOptions&);                                               \
   template SolveReport solve_columns(ColumnMethod<T>&, const ConstDistMatrix<T>&, DistMatrix<T>&,    \
-                                     SolveOptions&, const SolvedBefore<T>&);
+                                     SolveOptions&, const SolvedBefore<T>&, const RowWeights<T>*);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

@@ -79,7 +79,24 @@ void check_operands(const SolverRow& row, const SolverOperands<T>& operands, con
                         X.layout().describe());
     require_apart<T>(*bound, X, row.name, "its bounds and its solutions");
   }
+  require<UsageError>(
+      operands.weights == nullptr || !row.has(Feature::shared_space), row.name,
+      ": columns with weights of their own have operators of their own, which share no space; "
+      "leave the weights out, or take ",
+      names_of(solvers_with(Feature::weights)));
+  require<UsageError>(
+      operands.weights == nullptr || !row.has(Feature::factor), row.name,
+      ": columns with weights of their own have operators of their own, which share no factor; "
+      "leave the weights out, or take ",
+      names_of(solvers_with(Feature::weights)), "; for pcgls the factor of A is a preconditioner");
+  check("weights", operands.weights != nullptr, Feature::weights, false);
   if (operands.penalty != nullptr) operands.penalty->require_any_columns(B.cols(), row.name);
+  if (operands.weights != nullptr) {
+    const ConstDistMatrix<T>& W = *operands.weights;
+    require<ShapeError>(W.grid() == B.grid() && W.layout() == B.layout(), row.name, ": weights are ",
+                        W.layout().describe(), ", but must lie as B does, which is ", B.layout().describe());
+    require_apart<T>(W, X, row.name, "its weights and its solutions");
+  }
   if (operands.variances == nullptr) return;
   const DistMatrix<T>& variances = *operands.variances;
   require<ShapeError>(variances.grid() == X.grid() && variances.layout() == X.layout(), row.name,
@@ -113,13 +130,22 @@ SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDis
     agreement.on("the factor", operands.factor == nullptr ? "its own" : "one that is given")
         .on("variances", operands.variances == nullptr ? "none" : "asked for")
         .on("lower bounds", operands.lower == nullptr ? "none" : "given")
-        .on("upper bounds", operands.upper == nullptr ? "none" : "given");
+        .on("upper bounds", operands.upper == nullptr ? "none" : "given")
+        .on("weights", operands.weights == nullptr ? "none" : "given");
     check_operands(row, operands, B, X);
     return make_method<T>({solver, A, chosen, operands});
   };
   const MethodPtr<T> method = begin_solve<T>(make, B, X, chosen);
   if (operands.variances != nullptr) operands.variances->set_zero();
-  SolveReport report = solve_columns(*method, B, X, chosen, before);
+  SolveReport report;
+  if (operands.weights == nullptr || !B.grid()->is_member()) {
+    report = solve_columns(*method, B, X, chosen, before);
+  } else {
+    DistMatrix<T> weighted = allocate_matrix<T>(B.grid(), B.layout());
+    copy(B, weighted);
+    const RowWeights<T> weights{*operands.weights, weigh(*operands.weights, weighted)};
+    report = solve_columns<T>(*method, weighted, X, chosen, before, &weights);
+  }
   if (!row.has(Feature::penalty)) return report;
   report.step = chosen.step.value_or(0);
   report.lambdas = of_each_column(chosen.lambda, report);
@@ -137,6 +163,7 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
   const Partition columns = of.range.layout(of.nrhs).cols.partition;
   const int part = grid.part_at(of.range.columns, row, col);
   const Index mine = columns.size(part), of_batch = first_batch(columns, of.batch).size(part);
+  const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
   const auto method_elements = [&](const LinearOperator<double>& A, double damp) {
     SolveOptions options;
     options.damp = damp;
@@ -148,9 +175,10 @@ Index solver_workspace_bytes(const SolverMemory& of, int row, int col) {
     SolverOperands<double> operands;
     if (row_of(of.solver).has(Feature::preconditioner)) operands.preconditioner = M.get();
     make_method<double>({of.solver, A, options, operands})->describe(state);
-    return state.elements_at(row, col, of_batch);
+    // W∘B, and the weighted data of a product.
+    const Index weighted = of.weighted ? rows_in(of.range) * (mine + of_batch) : 0;
+    return state.elements_at(row, col, of_batch) + weighted;
   };
-  const auto rows_in = [&](const Space& space) { return space.layout(0).row_range(grid, row, col).size; };
   const OperatorPtr<double> A = zero<double>(of.range, of.domain);
   if (!of.preconditioned) {
     const Index vectors = method_elements(*A, of.damped ? 1 : 0) * size_of(of.type);

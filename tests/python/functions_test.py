@@ -224,6 +224,15 @@ def test_all_solvers():
         gl.lsqr(op, data, damp=0.3, variances=variances, tolerance=eps**0.75)
         limit = np.diag(np.linalg.inv(A.conj().T @ A + 0.09 * np.eye(n))).real
         assert (variances.local.real <= limit[X.rows, None] * 1.01).all() and (variances.local.real > 0).all()
+        weights = np.where(rng.uniform(size=B.shape) < 0.3, 0, rng.uniform(0.5, 2, B.shape)).astype(B.real.dtype)
+        W = gl.zeros(op.range, k, dtype).scatter(np.where(weights == 0, 3, weights).astype(dtype))
+        with_holes = gl.zeros(op.range, k, dtype).scatter(np.where(weights == 0, np.nan, B))
+        assert gl.mark_holes(with_holes, W) == np.count_nonzero(weights == 0)
+        of_columns = np.stack([np.linalg.solve((A.conj().T * w**2) @ A + 0.09 * np.eye(n), A.conj().T @ (w**2 * b))
+                               for w, b in zip(weights.T, B.T)], axis=1)
+        for solver in ("cgls", "lsqr", "lsmr"):
+            X, report = gl.solve(solver, op, with_holes, weights=W, damp=0.3, tolerance=eps**0.75)
+            assert np.allclose(X.local, block_of(X, of_columns), atol=eps**0.5 * 4), solver
         R = gl.identity(op.domain, dtype=dtype)
         for X in (gl.regularized_inversion(op, data, regularizers=[(R, 0.3)], tolerance=eps**0.75)[0],
                   gl.normal_equations_inversion(op, data, regularizers=[(R, 0.3, gl.zeros(op.domain, k, dtype))], tolerance=eps**0.75)[0],

@@ -27,7 +27,7 @@ def in_source(root):
     groups = {}
     for name, expression in re.findall(r"^constexpr Feature (\w+) =\s*([^;]*);", text, re.MULTILINE):
         groups[name] = features_of(expression, groups)
-    rows = re.findall(r'SolverRow\{Solver::\w+,\s*"([\w-]+)",\s*\w+::\w+,\s*\w+::\w+,\s*([\w:|\s]+?),\s*"', text)
+    rows = re.findall(r'SolverRow\{\s*Solver::\w+,\s*"([\w-]+)",\s*\w+::\w+,\s*\w+::\w+,\s*([\w:|\s]+?),\s*"', text)
     solvers = {name: features_of(expression, groups) for name, expression in rows}
     solvers = {name: features for name, features in solvers.items() if not features & NEED_OPERANDS}
     options = [option for path, field in ((OPTIONS, r'"\w+"'), (PROGRAM, "nullptr"))

@@ -19,7 +19,7 @@ to begin     ``Grid``, ``Matrix``, ``Space``, ``zeros``, ``from_local``; layouts
 own arrays   ``io.read_array``, ``io.read_matrix`` and others; ``Space.scatter_array``, ``Space.gather_array``; where there is one rank, products and solvers take NumPy's arrays
 operators    ``matrix_mult``, ``compress``, ``read_compressed``, ``stream_matrix``, ``high_plane``, ``local_matrix``, ``function_operator``, ``diagonal``, stacks; on arrays: ``gridlops.arrays``
 factors      ``factor``, ``Factor``; ``spectral_factor``, ``SpectralFactor`` for all dampings
-solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``direct``, ``cg``, ``minres``, ``ista``, ``fista``, ``admm``, ``primal_dual``, ``proximal_gradient``; ``regularized_inversion`` and others; ``SolveOptions``, ``SolveReport``
+solvers      ``solve``, ``solver_names``; ``cgls``, ``lsqr``, ``lsmr``, ``block_cgls``, ``direct``, ``cg``, ``minres``, ``ista``, ``fista``, ``admm``, ``primal_dual``, ``proximal_gradient``; ``regularized_inversion`` and others; ``mark_holes``; ``SolveOptions``, ``SolveReport``
              ``damping_curve`` chooses the damping of a sweep, ``damping_curves`` and ``SolutionSpace`` sweep over many right-hand sides at once; ``error_bounds`` says how far x can be from the solution; ``solve_refined`` solves by an approximation of A; ``plot.history`` and ``plot.picks`` draw
 scripts      ``gridlops.pylops_mpi``, for those that are written for PyLops-MPI
 errors       ``Error`` and what it is the base of: ``gridlops.errors``; ``Session`` and ``keep_alive``, so that nothing waits for ever
@@ -85,7 +85,7 @@ from .solving.ridges import BandedRidgeCV, Ridge, RidgeCV, RidgeReport, ridge
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
 from .solving.solvers import (Iteration, Observer, SolveOptions,
-                      admm, block_cgls, bounded, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr, minres,
+                      admm, block_cgls, bounded, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr, mark_holes, minres,
                       normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
                       regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
 from .spaces import Space, from_local, zeros

@@ -16,6 +16,7 @@ namespace {
 /// Why cgls is to do what is asked for; empty if others can.
 std::string need_of_cgls(const SolveArguments& arguments) {
   if (!arguments.certify.empty()) return "--certify takes conjugate gradients";
+  if (arguments.weighs()) return "columns with weights of their own share neither a space nor a factor";
   if (arguments.needs_space()) return "a space is asked for, and cgls gives the verdicts";
   if (!arguments.sweep.damps.empty()) return "the columns have dampings of their own";
   if (arguments.one_pass != false) return "--one-pass is asked for";

@@ -41,6 +41,8 @@ struct SolveArguments {
   std::string space;    ///< the directory of the space to start in
   std::string certify;  ///< the matrix that a compressed one was made of, for which answers are to be
   std::string rhs, output, initial, tolerances, variances, history;
+  std::string weights;         ///< of the numbers of B
+  std::string holes = "none";  ///< or "nan": these numbers of B have the weight 0
   Solver solver = Solver::cgls;
   bool chooses_solver = false;  ///< the task has the solver then
   SolveOptions options;         ///< without the values that only the run knows
@@ -64,6 +66,7 @@ struct SolveArguments {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
   bool has_bounds() const { return options.nonnegative || !lower.empty() || !upper.empty(); }
+  bool weighs() const { return !weights.empty() || holes != "none"; }
   bool needs_space() const { return sweep.in_space() || !space.empty(); }
   bool sketches() const { return sigma_min_way == "probable"; }
   bool proves_sigma_min() const { return sigma_min_way == "proven"; }
@@ -105,6 +108,11 @@ void for_each_program_option(Visit&& visit) {
           "a start"},
          &A::lambda_relative);
   option({"precondition", nullptr, column_scaling, fixed}, &A::precondition);
+  option({"weights", nullptr, Feature::weights, fixed, "Problem", "W.npy",
+          "a weight >= 0 for each number of B, or for each row: minimises |W o (A X - B)|; 0 leaves a number "
+          "out, whatever B has there"},
+         &A::weights);
+  option({"holes", nullptr, Feature::weights, fixed}, &A::holes);
   option({"variances", nullptr, Feature::variances, fixed, "Results", "V.npy",
           "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact"},
          &A::variances);

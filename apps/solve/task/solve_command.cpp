@@ -77,6 +77,7 @@ class SolveCommand {
          "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --nonnegative --damp 0.1",
          "mpirun -n 4 gridlops solve --matrix compressed --certify waves/A.npy --rhs waves/B.npy "
          "--output X_waves.npy --damp 0.1",
+         "mpirun -n 4 gridlops solve --matrix A.npy --rhs B.npy --output X.npy --damp 0.1 --holes nan",
          "mpirun -n 4 gridlops solve --matrix A.npy --rhs b.npy --output X.npy --damps "
          "1e-3:1e1:30 --curve curve.csv"});
   }
@@ -116,6 +117,8 @@ class SolveCommand {
         },
         joined(solvers(), "|") + "|" + automatic, about_solvers().c_str());
     define_rows(options, "Problem");
+    options.choice("--holes", arguments_.holes, words({"none", "nan"}),
+                   "nan: NaN in B are numbers that are missing, with the weight 0 [none]");
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
     options.text("--space", arguments_.space, "DIR",
                  "Starts from the best X in the space that --checkpoint kept there for this A; B may be "

@@ -17,7 +17,8 @@ std::vector<Rule> rules_of_problem(const SolveArguments& a) {
   const SolverRow& solver = row_of(a.solver);
   const SweepArguments& sweep = a.sweep;
   const bool sweeps = !sweep.damps.empty();
-  const Asked precondition{"--precondition", a.is_given("--precondition")};
+  const Asked precondition{"--precondition", a.is_given("--precondition")},
+      weights{a.weights.empty() ? "--holes nan" : "--weights", a.weighs()};
   return {
       exclude({"--variances", a.is_given("--variances")}, precondition,
               "with scaled columns the estimates are those of the scaled X"),
@@ -29,6 +30,9 @@ std::vector<Rule> rules_of_problem(const SolveArguments& a) {
                    solver.name)},
       {sweeps && sweep.noise.has_value() != (sweep.rule == DampingRule::discrepancy),
        "--choose discrepancy and --noise, the norm of the noise in B, need each other"},
+      exclude(weights, precondition, "the columns of diag(w) A have other norms for each column w of W"),
+      {a.weighs() && sweep.rule == DampingRule::gcv,
+       "--choose gcv counts all rows of A, and excludes --weights and --holes, which leave some out"},
       {sweeps && !sweep.in_space() && sweep.space_dimension > 0,
        "--space-dimension needs --sweep space or auto, which make a space"},
       {sweeps && sweep.chooses_each() && sweep.rule == DampingRule::none,
@@ -50,6 +54,8 @@ std::vector<Rule> rules_of_sharing(const SolveArguments& a) {
        fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share a space lie "
                    "together",
                    name, name_of(algorithm))},
+      exclude(shared, {a.weights.empty() ? "--holes nan" : "--weights", a.weighs()},
+              "columns with weights of their own have operators of their own, which share nothing"),
       exclude(shared, {"--dry-run", !chooses_each && a.dry_run}),
       exclude(shared, {"--initial", !a.initial.empty()}),
       exclude(shared, {"--tolerances", chooses_each && !a.tolerances.empty()}),
@@ -68,6 +74,7 @@ std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
        fmt::format("--certify takes conjugate gradients with both matrices, not --solver {}",
                    name_of(a.solver))},
       exclude({"--certify", certifies}, {"a space, of --sweep or --space,", a.needs_space()}),
+      exclude({"--certify", certifies}, {a.weights.empty() ? "--holes nan" : "--weights", a.weighs()}),
       exclude({"--error", a.options.error > 0}, {"--precondition", a.is_given("--precondition")},
               "the solver finds z of x = P z, and the error is that of x"),
       {a.proves_sigma_min() && !may_be(a.product.algorithm, Algorithm::stationary_a) &&

@@ -49,6 +49,25 @@ std::optional<MatrixHeader> read_bounds_header(Communicator& world, const Matrix
   return header;
 }
 
+/// The header of --weights (collective over world). Throws InputError on all ranks if it does not fit.
+MatrixHeader read_weights_header(Communicator& world, const SolveArguments& arguments, const SolveTask& task,
+                                 ScalarType type) {
+  const std::string& name = arguments.weights;
+  const MatrixHeader W = read_matrix_header(world, name);
+  if (W.rows != task.B.rows || (W.cols != task.B.cols && W.cols != 1))
+    throw InputError(
+        fmt::format("{} is {} x {}, but {} is {} x {}: there must be a weight for each number of "
+                    "B, or one column for all",
+                    name, W.rows, W.cols, arguments.rhs, task.B.rows, task.B.cols));
+  if (common_type(W.type, type) != type)
+    throw InputError(
+        fmt::format("{} has elements of type {}, but A and B have {}, which cannot hold them: "
+                    "save the weights as {}",
+                    name, name_of(W.type), name_of(type),
+                    type == ScalarType::f32 || type == ScalarType::c64 ? "f32" : "f64"));
+  return W;
+}
+
 /// Begins a task with the headers of A, B and the initial guess (collective over world). Throws InputError or
 /// UsageError on all ranks if they do not fit together.
 SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
@@ -80,6 +99,7 @@ SolveTask read_headers(Communicator& world, const SolveArguments& arguments) {
         fmt::format("the elements are {}, and complex numbers have no order, so that nothing bounds "
                     "them; take matrices of real and imaginary parts",
                     name_of(common.type)));
+  if (!arguments.weights.empty()) task.W = read_weights_header(world, arguments, task, common.type);
   task.promotions = common.promotions;
   task.shape = {A.rows(), A.cols(), task.B.cols, common.type};
   return task;

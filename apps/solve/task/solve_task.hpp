@@ -22,7 +22,7 @@ struct SolveTask {
   MatrixFile A;
   std::optional<MatrixFile> original{};  ///< with --certify: what the compressed A was made of
   MatrixHeader B;
-  std::optional<MatrixHeader> X0{};
+  std::optional<MatrixHeader> X0{}, W{};
   std::optional<MatrixHeader> lower{}, upper{};  ///< of bounds in files
   std::string promotions{};                      ///< lines about files whose elements become another type
   CheckpointFacts saved{};                       ///< of the run that a restart continues

@@ -329,8 +329,7 @@ void define_own_data(Options& options, MddArguments& mdd) {
   options.text(
       "--weights", mdd.weights, "W",
       "A weight for each trace of the data, which multiplies its residual, 0 where there is no trace: real, "
-      "receivers, or receivers x shots. Shots with other weights than the one before are solved after it, as "
-      "problems of their own");
+      "receivers, or receivers x shots");
   options.whole("--time-zero", mdd.first_sample, "K", 0,
                 "The sample of the data, and of the model, that is time 0 [0]");
   for (const char* own : {"--data", "--weights", "--time-zero"}) options.need(own, "--kernel");

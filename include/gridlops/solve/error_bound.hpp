@@ -6,6 +6,7 @@
 #include "gridlops/base/export.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/weights.hpp"
 
 namespace gridlops {
 
@@ -18,6 +19,9 @@ struct ErrorBoundOptions {
   /// ‖A − Ã‖₂ ≥ 0 or more, if the report is of a solve with an approximation Ã, such as a compressed matrix.
   /// 0: it is of one with A.
   double difference_norm = 0;
+  /// Of a solve with weights what weigh() says of each column; B is then W∘B, which weigh() made. σ and ‖A‖_F
+  /// are those of A, of which diag(w) A has min w and max w times as much. Empty: all weights are 1.
+  std::vector<WeightRange> weights{};
 };
 
 /// The most that each ‖x − x*‖ can be, where x* minimises ‖A x − b‖² + D²‖x‖² (collective over the grid; the

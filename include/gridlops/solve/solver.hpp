@@ -115,6 +115,10 @@ struct SolverOperands {
   /// For bounded: l and u of l ≤ x ≤ u, with the layout of X. Elements may be infinite and equal, but not
   /// NaN, and there must be a number between them. Null: none.
   const ConstDistMatrix<T>*lower = nullptr, *upper = nullptr;
+  /// For least squares and penalties: W, which lies as B does, with real elements ≥ 0. The misfit of column j
+  /// is then ‖W∘(A xⱼ − bⱼ)‖²: its operator is diag(wⱼ) A, and a weight of 0 leaves a number out, whatever B
+  /// has there (weights.hpp). All norms, bounds and tests are those of this problem. Null: all weights are 1.
+  const ConstDistMatrix<T>* weights = nullptr;
 };
 
 /// Solves for X with any solver of the table (collective over the grid; idle ranks return at once). For every
@@ -145,7 +149,8 @@ struct SolverOperands {
 /// would leave the range: of B, and of A unless for admm().
 ///
 /// Throws ShapeError or UsageError on all ranks before any communication, also if an operand is missing, or
-/// if the solver does not take an option or operand that is given.
+/// if the solver does not take an option or operand that is given; for an element of weights that is none
+/// once all ranks know of it.
 template <Scalar T>
 GRIDLOPS_EXPORT SolveReport solve(Solver solver, const LinearOperator<T>& A, const ConstDistMatrix<T>& B,
                                   DistMatrix<T>& X, const SolveOptions& options = {},
@@ -266,6 +271,7 @@ struct SolverMemory {
   bool preconditioned = false;
   bool guarded = false;
   bool own_damps = false;  ///< columns have dampings of their own, or direct gives variances
+  bool weighted = false;   ///< with SolverOperands::weights
 };
 
 /// Returns the bytes that a solver takes on the rank at (row, col), excluding A, B and X, the operator's

@@ -68,7 +68,8 @@ enum class Feature : unsigned {
   error_bound = 4096,        ///< errors are bounded by the tested norm, see error_bounds()
   factor = 8192,             ///< computes a factor of A, unless SolverOperands::factor is one
   shared_space = 16384,      ///< right-hand sides share one space, and lie together: stationary_a
-  bounds = 32768             ///< bounds of x
+  bounds = 32768,            ///< bounds of x
+  weights = 65536            ///< SolverOperands::weights: each number of B has one
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -102,7 +103,8 @@ struct SolverRow {
 
 namespace solver_features {
 constexpr Feature least_squares = Feature::damping | Feature::column_scaling | Feature::error_bound;
-constexpr Feature bidiagonal = least_squares | Feature::damping_per_column | Feature::backward_error;
+constexpr Feature bidiagonal =
+    least_squares | Feature::damping_per_column | Feature::backward_error | Feature::weights;
 constexpr Feature hermitian = Feature::damping | Feature::damping_per_column;
 constexpr Feature definite = hermitian | Feature::error_bound;
 }  // namespace solver_features
@@ -110,11 +112,13 @@ constexpr Feature definite = hermitian | Feature::error_bound;
 /// The only table of solvers. solve(), preconditioned and regularised inversions, plans, the program, the
 /// benchmark, Python and the documentation read it. Rows are in the order of enum Solver.
 inline constexpr std::array solver_rows{
-    SolverRow{Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
-              solver_features::least_squares | Feature::damping_per_column | Feature::one_pass,
-              "least squares", 9, 5},
+    SolverRow{
+        Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
+        solver_features::least_squares | Feature::damping_per_column | Feature::one_pass | Feature::weights,
+        "least squares", 9, 5},
     SolverRow{Solver::pcgls, "pcgls", ProblemKind::least_squares, ToleranceTest::gradient,
-              Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::preconditioner,
+              Feature::damping | Feature::damping_per_column | Feature::error_bound |
+                  Feature::preconditioner | Feature::weights,
               "the same, preconditioned", 11, 5},
     SolverRow{Solver::lsqr, "lsqr", ProblemKind::least_squares, ToleranceTest::backward_error,
               solver_features::bidiagonal | Feature::variances,
@@ -135,11 +139,13 @@ inline constexpr std::array solver_rows{
     SolverRow{Solver::minres, "minres", ProblemKind::hermitian, ToleranceTest::residual,
               solver_features::hermitian, "(A + D^2 I) X = B, A Hermitian, also indefinite", 27, 0},
     SolverRow{Solver::ista, "ista", ProblemKind::sparse, ToleranceTest::own,
-              Feature::penalty | Feature::threshold, "sparse X", 6, 4},
+              Feature::penalty | Feature::threshold | Feature::weights, "sparse X", 6, 4},
     SolverRow{Solver::fista, "fista", ProblemKind::sparse, ToleranceTest::own,
-              Feature::penalty | Feature::threshold | Feature::momentum, "sparse X, faster", 9, 4},
+              Feature::penalty | Feature::threshold | Feature::momentum | Feature::weights,
+              "sparse X, faster", 9, 4},
     SolverRow{Solver::proximal_gradient, "proximal-gradient", ProblemKind::sparse, ToleranceTest::own,
-              Feature::penalty | Feature::momentum | Feature::acceleration | Feature::proximal_operator,
+              Feature::penalty | Feature::momentum | Feature::acceleration | Feature::proximal_operator |
+                  Feature::weights,
               "X with any penalty", 9, 4},
     SolverRow{Solver::bounded, "bounded", ProblemKind::least_squares, ToleranceTest::projected_gradient,
               Feature::damping | Feature::damping_per_column | Feature::error_bound | Feature::bounds,

@@ -66,7 +66,7 @@ void PatientSaves::save(Communicator& comm, bool must_end, const std::function<v
 
 template <Scalar T>
 Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, SolveOptions& options, const ConstDistMatrix<T>& B,
-                            DistMatrix<T>& X, Index matrices)
+                            DistMatrix<T>& X, Index matrices, const ConstDistMatrix<T>* weights)
     : options_(options.checkpoint), grid_(B.grid()), A_(method.op()), X_(X) {
   check_options(options_);
   if (!saves() && options_.restart.empty()) return;
@@ -74,13 +74,18 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, SolveOptions& options
   fixed_ = fixed_numbers(traits.features, options, B.cols());
   problem_ = message(traits.name, traits.parameters.empty() ? "" : " with ", traits.parameters, " of a ",
                      A_.rows(), " x ", A_.cols(), " operator and ", B.cols(), " right-hand sides of ",
-                     name_of(scalar_type_of<T>), " with ", fixed_words(traits.features, options));
+                     name_of(scalar_type_of<T>), weights == nullptr ? "" : ", with weights,", " with ",
+                     fixed_words(traits.features, options));
   if (saves()) {
     directory_ = std::make_unique<CheckpointDirectory>(grid_->comm(), options_.directory, options_.restart);
     directory_->require_room(grid_->comm(), facts(std::numeric_limits<Index>::max()), matrices,
                              std::max({A_.rows(), A_.cols(), B.cols()}));
   }
   fingerprint_ = fingerprint(A_, B);
+  if (weights != nullptr) {
+    const std::vector<double> of_weights = fingerprint(A_.range(), *weights);
+    fingerprint_.insert(fingerprint_.end(), of_weights.begin(), of_weights.end());
+  }
   if (options.initial_guess) guess_ = fingerprint(A_.domain(), X);
   if (!options_.restart.empty()) {
     open_saved(options_.restart, options);
@@ -100,7 +105,7 @@ void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& opti
   saved_numbers_ = StateArchive(reader->read_numbers(numbers_name));
   std::vector<double> saved;
   saved_numbers_.visit_list(saved);
-  const std::string differs = difference(A_, saved, fingerprint_);
+  const std::string differs = difference(A_, saved, fingerprint_, X_.cols());
   require<InputError>(differs.empty(), directory, " holds a checkpoint of another problem: here is ", differs,
                       "; restart with the files it was written with");
   std::vector<double> begun_from;

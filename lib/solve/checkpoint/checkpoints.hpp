@@ -37,11 +37,12 @@ class PatientSaves {
 template <Scalar T>
 class Checkpoints {
  public:
-  /// Collective over the grid. matrices: the number of matrices in a checkpoint. Throws UsageError,
+  /// Collective over the grid. matrices: the number of matrices in a checkpoint. weights: null if all are 1.
+  /// Throws UsageError,
   /// OutputError if nothing can be saved there, and InputError if the state to continue from belongs to
   /// another solve. Sets computed options to their saved values.
   Checkpoints(const ColumnMethod<T>& method, SolveOptions& options, const ConstDistMatrix<T>& B,
-              DistMatrix<T>& X, Index matrices);
+              DistMatrix<T>& X, Index matrices, const ConstDistMatrix<T>* weights = nullptr);
 
   bool saves() const { return !options_.directory.empty(); }
 

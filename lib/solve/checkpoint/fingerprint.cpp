@@ -114,7 +114,7 @@ std::string difference_of_columns(const Space& space, const std::vector<double>&
 
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
-                       const std::vector<double>& found) {
+                       const std::vector<double>& found, Index nrhs) {
   if (saved.size() != found.size()) return "another number of right-hand sides";
   const double unit = allowed_for_rounding<T>(A.rows() + A.cols());
   for (std::size_t k = 0; k < saved.size(); k += per_vector) {
@@ -122,8 +122,10 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
     if (k == 0)
       return message("another operator: of a test vector it makes one of length ", found[0], ", not ",
                      saved[0], ", or in another direction");
-    return message("other data: right-hand side ", k / per_vector - 1, " has the norm ", found[k], ", not ",
-                   saved[k], ", or other elements");
+    const std::size_t column = k / per_vector - 1;
+    const char* const what = column < at(nrhs) ? "other data: right-hand side " : "other weights: column ";
+    return message(what, column % at(nrhs), " has the norm ", found[k], ", not ", saved[k],
+                   ", or other elements");
   }
   return {};
 }
@@ -134,7 +136,7 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
                                                 const std::vector<double>&);                     \
   template std::vector<double> fingerprint(const LinearOperator<T>&, const ConstDistMatrix<T>&); \
   template std::string difference(const LinearOperator<T>&, const std::vector<double>&,          \
-                                  const std::vector<double>&);
+                                  const std::vector<double>&, Index);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

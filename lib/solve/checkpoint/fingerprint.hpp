@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,9 @@ std::string difference_of_columns(const Space& space, const std::vector<double>&
                                   const std::vector<double>& found);
 
 /// Describes in words what differs between two problems' fingerprints by more than rounding explains. Empty
-/// if nothing does.
+/// if nothing does. nrhs: the columns of B, behind which weights may follow.
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
-                       const std::vector<double>& found);
+                       const std::vector<double>& found, Index nrhs = std::numeric_limits<Index>::max());
 
 }  // namespace gridlops

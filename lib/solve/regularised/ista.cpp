@@ -111,7 +111,8 @@ class Ista final : public ColumnMethod<T> {
   const KeptProximal<T> g;
   const SolveOptions& options_;
   const Acceleration acceleration_;
-  double norm_ = 0;  // ‖A‖, or what the step says of it
+  double norm_ = 0;              // ‖A‖, or what the step says of it
+  bool shortens_steps_ = false;  // where weights make A larger: the step is not given
   const bool momentum;
   DistMatrix<T> x, b, r, y_, r_y_;  // of the last iteration
   DistMatrix<T> x_next, r_next, z, x_change, r_change;
@@ -127,6 +128,7 @@ void Ista<T>::complete(SolveOptions& options) {
     norm_ = estimate_norm(this->op()) * (options.backtracking ? 1 : 1.02);
     options.step = norm_ == 0 ? 1 : 1 / norm_ / norm_;
     options.checkpoint.computed.emplace_back("step");
+    shortens_steps_ = true;
   } else {
     norm_ = 1 / std::sqrt(*options.step);
   }
@@ -156,7 +158,11 @@ void Ista<T>::start(ColumnRun<T>& run) {
   const Index columns = run.active_count();
   lambda = ColumnScalars(columns);
   alpha = ColumnScalars(columns, *options_.step);
-  for (Index k = 0; k < columns; ++k) lambda[k] = options_.lambda[run.right_hand_side(k)];
+  for (Index k = 0; k < columns; ++k) {
+    lambda[k] = options_.lambda[run.right_hand_side(k)];
+    const double largest = run.column(k).weights.largest;  // ‖diag(w) A‖ ≤ max w ‖A‖
+    if (shortens_steps_ && largest > 0) alpha[k] /= largest * largest;
+  }
   run.copy_data(b);
   copy(b, r);
   if (!run.begins_from_data()) A.apply(-1, x, 1, r);

@@ -24,6 +24,7 @@ struct Solve {
   Checkpoints<T>& checkpoints;
   const Guard& guard;
   const SolvedBefore<T>& before;
+  const RowWeights<T>* weights;  ///< null: all are 1
   const ConstDistMatrix<T>& B;
   DistMatrix<T>& X;
 };
@@ -47,7 +48,7 @@ struct Batch {
   const Solve<T> solve;
   const ColumnBatch& columns;
   const ConstDistMatrix<T> B;
-  std::optional<ConstDistMatrix<T>> residuals;
+  std::optional<ConstDistMatrix<T>> residuals, weights;
   bool begins_from_x;
   ActiveBlock<T> block;
   Verdicts verdicts;
@@ -81,6 +82,10 @@ Batch<T>::Batch(const Solve<T>& of, const ColumnBatch& of_columns)
       verdicts(rules_of(of), of.options, of.log.numbers()) {
   if (of.before.residuals != nullptr)
     residuals.emplace(of.before.residuals->column_slice(columns.first, columns.sizes));
+  if (of.weights == nullptr) return;
+  weights.emplace(of.weights->W.column_slice(columns.first, columns.sizes));
+  for (std::size_t j = 0; j < verdicts.all().size(); ++j)
+    verdicts.all()[j].weights = of.weights->ranges[at(of.log.numbers()[j])];
 }
 
 }  // namespace gridlops

@@ -9,6 +9,7 @@
 
 #include "dist/describe_layout.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
+#include "gridlops/solve/weights.hpp"
 #include "solve/option_checks.hpp"
 #include "solve/problem_scale.hpp"
 #include "solve/run/method_state.hpp"
@@ -80,6 +81,8 @@ class ColumnMethod {
   virtual double norm_of_unscaled() const { return 0; }
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
+  /// Weighs the rows of A, which then is another operator for each column: see ScaledOperator.
+  void set_weights(const ConstDistMatrix<T>& W, const ActiveColumns& places) { A.set_weights(W, places); }
 
   /// Describes its matrices and scalars to the state.
   virtual void describe(MethodState<T>& state) = 0;
@@ -142,11 +145,19 @@ struct SolvedBefore {
   double largest_norm = std::numeric_limits<double>::infinity();
 };
 
+/// The weights of a solve, and their range for each column.
+template <Scalar T>
+struct RowWeights {
+  const ConstDistMatrix<T>& W;
+  std::vector<WeightRange> ranges;
+};
+
 /// Runs the method made by begin_solve() on B, batch by batch (collective over the grid; an empty report on
 /// idle ranks). options: those that the method was made with. Options left unset are chosen, and a restart
-/// replaces computed values by saved ones.
+/// replaces computed values by saved ones. With weights B is weighted already.
 template <Scalar T>
 SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, DistMatrix<T>& X,
-                          SolveOptions& options, const SolvedBefore<T>& before = {});
+                          SolveOptions& options, const SolvedBefore<T>& before = {},
+                          const RowWeights<T>* weights = nullptr);
 
 }  // namespace gridlops

@@ -60,7 +60,10 @@ void ColumnRun<T>::run() {
 template <Scalar T>
 void ColumnRun<T>::reserve() {
   const TraceRegion region("reserve");
-  attempt(batch_.grid().comm(), [this] { batch_.solve.state.begin_batch(batch_.solve.X, batch_.columns); });
+  attempt(batch_.grid().comm(), [this] {
+    batch_.solve.state.begin_batch(batch_.solve.X, batch_.columns);
+    if (batch_.weights) batch_.solve.method.set_weights(*batch_.weights, batch_.block.columns());
+  });
   batch_.solve.state.show(batch_.block.columns());
 }
 

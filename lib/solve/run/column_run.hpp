@@ -131,8 +131,8 @@ class ColumnRun {
   ColumnScalars damped_residual_norms() const;
   /// The power of two by which A is multiplied.
   int operator_power() const { return batch_.operator_power(); }
-  /// An estimate of ‖A‖, if there is a guard.
-  double norm_A() const { return guard_.norm_A(); }
+  /// Estimates of ‖A‖ for the active columns, if there is a guard.
+  ColumnScalars norm_A() const { return guard_.norm_A(); }
 
  private:
   void run();

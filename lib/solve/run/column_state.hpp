@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "gridlops/solve/solver.hpp"
+#include "gridlops/solve/weights.hpp"
 #include "solve/checkpoint/state_archive.hpp"
 #include "solve/run/verdict.hpp"
 
@@ -22,7 +23,8 @@ struct ColumnScale {
 
 /// The state of one right-hand side while it is being solved. Norms refer to the scaled problem.
 struct ColumnState : ColumnNorms {
-  double tolerance = 0;              ///< given, so it is not saved; nor is the damping
+  double tolerance = 0;  ///< given, so it is not saved; nor are the damping and the weights
+  WeightRange weights;
   std::optional<StopReason> reason;  ///< empty while the column takes part
   Index iterations = 0;
   ColumnScale scale;

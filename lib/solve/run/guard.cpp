@@ -14,7 +14,8 @@ Guard::Guard(Index every, double norm_A, double epsilon, Index longest_sum)
       rounding_of_sums_(epsilon * std::sqrt(static_cast<double>(std::max<Index>(longest_sum, 1)))) {}
 
 double Guard::norm_with_damping(const ColumnState& column) const {
-  return std::ldexp(norm_A_, column.scale.A) + std::max(column.damp, column.damp * column.damp);
+  return std::ldexp(column.weights.largest * norm_A_, column.scale.A) +
+         std::max(column.damp, column.damp * column.damp);
 }
 
 double Guard::largest_gap(const ColumnState& column, bool follows_residual) const {

@@ -61,14 +61,18 @@ void GuardChecks<T>::raise_alarm(Index k, GuardAlarm::Kind kind, double found, d
   batch_.solve.log.raise_alarm({kind, batch_.iteration, batch_.right_hand_side(k), std::ldexp(found, -power),
                                 std::ldexp(limit, -power)});
   state.reason = StopReason::corrupted;
-  state.operator_norm = std::isfinite(norm_A()) ? norm_A() : 0;
+  state.operator_norm = std::isfinite(norm_A()[k]) ? norm_A()[k] : 0;
   state.damped_operator_norm = 0;
   ++state.failed_checks;
 }
 
 template <Scalar T>
-double GuardChecks<T>::norm_A() const {
-  return std::ldexp(batch_.solve.guard.norm_A(), batch_.operator_power());
+ColumnScalars GuardChecks<T>::norm_A() const {
+  ColumnScalars norms(batch_.block.count());
+  for (Index k = 0; k < norms.size(); ++k)
+    norms[k] =
+        std::ldexp(batch_.column(k).weights.largest * batch_.solve.guard.norm_A(), batch_.operator_power());
+  return norms;
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class GuardChecks<T>;

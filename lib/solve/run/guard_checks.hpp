@@ -22,8 +22,8 @@ class GuardChecks {
   void check_residuals(ColumnRun<T>& run, bool at_end);
   /// Detects numbers that only a fault can have brought into an iteration, before they end a column.
   void check_norms();
-  /// The estimate of ‖A‖, in the scale of the batch.
-  double norm_A() const;
+  /// The estimates of ‖A‖ for the active columns, with their weights, in the scale of the batch.
+  ColumnScalars norm_A() const;
 
  private:
   void raise_alarm(Index k, GuardAlarm::Kind kind, double found, double limit);

@@ -40,6 +40,8 @@ CASES = {
     "initial": ([], ["--initial", "X0.npy"], []),
     "precondition": ([], ["--precondition", "column-norms"], []),
     "one-pass": (["--one-pass", "off"], ["--one-pass", "on"], []),
+    "weights": (["--weights", "W1.npy"], ["--weights", "W2.npy"], []),
+    "holes": ([], ["--holes", "nan"], []),
     "variances": ([], ["--variances", "V.npy"], []),
     "error": (["--error", 1e-3], ["--error", 1e-2], ["--damp", 0.25]),
     "sigma-min": (["--sigma-min", 0.5], ["--sigma-min", 0.25], []),
@@ -54,6 +56,7 @@ CASES = {
 # What is said of values that the library compares, and of those that have a word.
 SAID = {"damps": "with damp 0.25 in entry 0, but here it is 0.5", "step": "with step 0.001, but here it is 0.002",
         "initial": "--initial is given here, and was none", "variances": "--variances is given here, and was none",
+        "weights": "other weights: column 0 has the norm", "holes": "--holes is nan here, and was none",
         "backtracking": "--backtracking is on here, and was off", "monotone": "--monotone is on here, and was off",
         "precondition": "--precondition is column-norms here, and was none", "batch": "--batch is 2 here, and was 0"}
 # Small sizes for use cases.
@@ -67,7 +70,7 @@ def make_problem(suite):
     rng = np.random.default_rng(5)
     A = rng.standard_normal((24, 24)) / 5
     for name, array in {"A": A @ A.T + np.eye(24), "B": rng.standard_normal((24, 3)), "b": rng.standard_normal((24, 1)),
-                        "X0": np.ones((24, 3)), "T1": np.full(3, 1e-9), "T2": np.full(3, 1e-3), "wide": A[:, :20], "tall_A": rng.standard_normal((900, 24)),
+                        "X0": np.ones((24, 3)), "T1": np.full(3, 1e-9), "T2": np.full(3, 1e-3), "W1": np.ones((24, 3)), "W2": np.full((24, 3), 2.0), "wide": A[:, :20], "tall_A": rng.standard_normal((900, 24)),
                         "tall_B": rng.standard_normal((900, 9))}.items():
         np.save(suite.folder / f"{name}.npy", np.asfortranarray(array))
 

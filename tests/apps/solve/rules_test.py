@@ -28,6 +28,13 @@ SOLVE = [
     ([*SWEEP, *SCALED], "--damps and --precondition exclude each other: with scaled columns the damping is part of the operator, "
                         "which all columns share"),
     (["--solver", "cg", *SWEEP, "--choose", "gcv"], "--choose gcv is for least squares, and means nothing to cg"),
+    (["--weights", "W.npy", *SCALED], "--weights and --precondition exclude each other: the columns of diag(w) A have other norms for "
+                                      "each column w of W"),
+    (["--holes", "nan", *SWEEP, "--choose", "gcv"],
+     "--choose gcv counts all rows of A, and excludes --weights and --holes, which leave some out"),
+    ([*SPACE, "--holes", "nan"], "--space and --holes nan exclude each other: columns with weights of their own have operators of "
+                                 "their own, which share nothing"),
+    (["--certify", "A.npy", "--weights", "W.npy"], "--certify and --weights exclude each other"),
     ([*SWEEP, "--choose", "discrepancy"], "--choose discrepancy and --noise, the norm of the noise in B, need each other"),
     ([*SWEEP, "--choose", "lcurve", "--noise", 1], "--choose discrepancy and --noise, the norm of the noise in B, need each other"),
     ([*SWEEP, "--choose", "gcv", "--space-dimension", 5], "--space-dimension needs --sweep space or auto, which make a space"),

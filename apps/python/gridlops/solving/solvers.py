@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _native
-from ..errors import UsageError
+from ..errors import ShapeError, UsageError
 from .factors import Factor
 from ..grids import with_docstrings
 from ..matrices import Matrix, PerColumn, functions_for, require_matrix, same_type
@@ -296,9 +296,29 @@ def solver_names() -> list[str]:
     return list(_native.solver_names())
 
 
+def _weights(A: Operator, B: Columns, weights: Columns | None) -> Matrix | None:
+    """Weights as a matrix like B; an array may have one column for all."""
+    if not isinstance(weights, np.ndarray):
+        return weights
+    if isinstance(B, np.ndarray):
+        like = weights[..., None] if weights.ndim == B.ndim - 1 else weights
+        if like.ndim != B.ndim or any(size not in (1, of_B) for size, of_B in zip(like.shape, B.shape)):
+            raise ShapeError(f"weights of {weights.shape} do not fit an array of {B.shape}: there must be one for each number, or one column for all")
+        weights = np.ascontiguousarray(np.broadcast_to(like, B.shape))
+    return A.range.whole_on_one_rank(weights, A.dtype)
+
+
+def mark_holes(B: Matrix, weights: Matrix) -> int:
+    """Sets weights to 0 where B is NaN, and returns how many these are. Collective over the grid.
+
+    Both have one layout. In one process, ``weights=~np.isnan(B)`` does the same with arrays.
+    """
+    return int(functions_for(B.dtype).mark_holes(B.native, same_type(B, weights).native))
+
+
 def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, S: Operator | None = None,
           penalty: Proximal | None = None, variances: Matrix | None = None, factor: Factor | None = None, lower: Bounds | None = None,
-          upper: Bounds | None = None, out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+          upper: Bounds | None = None, weights: Columns | None = None, out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
     B is in ``A.range``. Returns X, in ``A.domain``, and the report. On one rank, B and ``x0`` may be whole arrays; if B
@@ -306,7 +326,9 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     share no memory with B. Keyword arguments are fields of :class:`SolveOptions`. ``M`` is the preconditioner of "pcg" and "pcgls",
     ``S`` the sparsifying operator of "ista" and "fista", and ``penalty`` the penalty of "proximal-gradient".
     ``variances``, with the layout of X, gets the estimates of "lsqr", or what "direct" has exactly. ``factor`` is that of "direct",
-    and ``lower`` and ``upper`` are those of :func:`bounded`. A column that does not converge is a result, not
+    and ``lower`` and ``upper`` are those of :func:`bounded`. ``weights``, a real number ≥ 0 for each of B, on one
+    rank also an array like B or one column for all, multiply the residuals of least squares and of solvers with a penalty;
+    0 leaves a number out, also NaN. A column that does not converge is a result, not
     an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
     sends anything.
     """
@@ -316,9 +338,13 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
         raise UsageError(f"a factor must be what gridlops.factor(A, damp) returned, not a value of type {type(factor).__name__}")
     given = [None if each is None else same_type(A, each).native for each in (M, S, penalty, variances, factor)]
 
+    weighted = _weights(A, B, weights)
+    if weighted is not None:
+        same_type(A, weighted)
+
     def call(native: Any, b: Any, x: Any, how: Any) -> dict[str, Any]:
         bounds = [_bounds(A, each, x.layout.shape[1]) for each in (lower, upper)]
-        return cast("dict[str, Any]", native.solve(solver, A.native, b, x, how, *given, *(None if each is None else each.native for each in bounds)))
+        return cast("dict[str, Any]", native.solve(solver, A.native, b, x, how, *given, *(None if each is None else each.native for each in (*bounds, weighted))))
 
     return solved(A, B, x0, out, options, changes, call)
 
@@ -352,28 +378,28 @@ def bounded(A: Operator, B: Columns, x0: Columns | None = None, *, lower: Bounds
     return solve("bounded", A, B, x0, lower=lower, upper=upper, out=out, options=options, **changes)
 
 
-def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, weights: Columns | None = None, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j. Otherwise like :func:`solve`.
 
     Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, for any guess.
     """
-    return solve("cgls", A, B, x0, out=out, options=options, **changes)
+    return solve("cgls", A, B, x0, weights=weights, out=out, options=options, **changes)
 
 
-def lsqr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None, variances: Matrix | None = None,
+def lsqr(A: Operator, B: Columns, x0: Columns | None = None, *, weights: Columns | None = None, out: Matrix | None = None, variances: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares by LSQR, which is better on ill-conditioned problems. Otherwise like :func:`cgls`.
 
     ``variances``, with the layout of X, gets estimates from below of the diagonal of (AᴴA + D²I)⁻¹.
     """
-    return solve("lsqr", A, B, x0, variances=variances, out=out, options=options, **changes)
+    return solve("lsqr", A, B, x0, weights=weights, variances=variances, out=out, options=options, **changes)
 
 
-def lsmr(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
+def lsmr(A: Operator, B: Columns, x0: Columns | None = None, *, weights: Columns | None = None, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares by LSMR, whose ‖Aᴴr‖ falls monotonically. Otherwise like :func:`lsqr`."""
-    return solve("lsmr", A, B, x0, out=out, options=options, **changes)
+    return solve("lsmr", A, B, x0, weights=weights, out=out, options=options, **changes)
 
 
 def block_cgls(A: Operator, B: Columns, x0: Columns | None = None, *, out: Matrix | None = None,
@@ -418,7 +444,7 @@ def frobenius_norm(A: Matrix) -> float:
 
 
 def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: float, *, damp: PerColumn = 0,
-                 sigma_min: float = 0, definite: bool = False, difference_norm: float = 0) -> npt.NDArray[np.float64]:
+                 sigma_min: float = 0, definite: bool = False, difference_norm: float = 0, weights: Matrix | None = None) -> npt.NDArray[np.float64]:
     """The most that ‖x − x*‖ can be for each column of a least-squares solution. Collective over the grid.
 
     X and the report come from a solver that was given B and ``damp``. ``frobenius_norm`` is ‖A‖_F or more, and no
@@ -427,13 +453,14 @@ def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: floa
     the error, and the bounds are infinite. Rounding is part of the bounds, by the model in docs/solvers.md.
 
     If the solver was given an approximation of A, such as a compressed matrix, ``difference_norm`` is the 2-norm of the
-    difference or more: the bounds are then those of the distance from the solution with A.
+    difference or more: the bounds are then those of the distance from the solution with A. ``weights`` are those of the solve.
     """
     same_type(B, X)
     damps = [float(value) for value in np.atleast_1d(np.asarray(damp, np.float64))]
     return np.asarray(functions_for(X.dtype).error_bounds(
         report["solver"], report["residual_norms"], report["relative_normal_residual_norms"], report["tested_norms"], report["quadratures"],
-        report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite, difference_norm))
+        report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite, difference_norm,
+        None if weights is None else same_type(X, weights).native))
 
 
 def ista(A: Operator, B: Columns, x0: Columns | None = None, *, S: Operator | None = None, out: Matrix | None = None,
