@@ -30,6 +30,8 @@ std::vector<Rule> rules_of_problem(const SolveArguments& a) {
                    solver.name)},
       {sweeps && sweep.noise.has_value() != (sweep.rule == DampingRule::discrepancy),
        "--choose discrepancy and --noise, the norm of the noise in B, need each other"},
+      exclude({"--one-pass on", a.one_pass == true}, weights,
+              "one pass gives A^H A P, without the weights between"),
       exclude(weights, precondition, "the columns of diag(w) A have other norms for each column w of W"),
       {a.weighs() && sweep.rule == DampingRule::gcv,
        "--choose gcv counts all rows of A, and excludes --weights and --holes, which leave some out"},

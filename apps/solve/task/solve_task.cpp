@@ -285,9 +285,9 @@ IterationRequest requested_by(const SolveArguments& arguments, bool is_compresse
   return {
       .solver = arguments.solver,
       .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
-      .one_pass = is_compressed ? false
-                  : has_passes  ? arguments.one_pass
-                                : std::nullopt,
+      .one_pass = is_compressed || arguments.weighs() ? false
+                  : has_passes                        ? arguments.one_pass
+                                                      : std::nullopt,
       .storage = is_compressed && arguments.certify.empty() ? Storage::columns : arguments.stored_as.storage,
       .place = arguments.stored_as.place,
       .panel = arguments.product.panel,

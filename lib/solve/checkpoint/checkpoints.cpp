@@ -82,20 +82,21 @@ Checkpoints<T>::Checkpoints(const ColumnMethod<T>& method, SolveOptions& options
                              std::max({A_.rows(), A_.cols(), B.cols()}));
   }
   fingerprint_ = fingerprint(A_, B);
-  if (weights != nullptr) {
+  if (weights != nullptr) {  // behind those of A
     const std::vector<double> of_weights = fingerprint(A_.range(), *weights);
-    fingerprint_.insert(fingerprint_.end(), of_weights.begin(), of_weights.end());
+    const auto of_B = static_cast<std::ptrdiff_t>(fingerprint_.size() - of_weights.size());
+    fingerprint_.insert(fingerprint_.begin() + of_B, of_weights.begin(), of_weights.end());
   }
   if (options.initial_guess) guess_ = fingerprint(A_.domain(), X);
   if (!options_.restart.empty()) {
-    open_saved(options_.restart, options);
+    open_saved(options_.restart, options, weights == nullptr ? 0 : weights->cols());
   } else if (!options.initial_guess) {
     X.set_zero();  // including the columns of later batches, since they are saved
   }
 }
 
 template <Scalar T>
-void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& options) {
+void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& options, Index weights) {
   auto reader = std::make_unique<CheckpointReader>(grid_, directory);
   const auto& facts = reader->manifest().facts;
   const auto found = facts.find(problem_fact);
@@ -105,7 +106,7 @@ void Checkpoints<T>::open_saved(const std::string& directory, SolveOptions& opti
   saved_numbers_ = StateArchive(reader->read_numbers(numbers_name));
   std::vector<double> saved;
   saved_numbers_.visit_list(saved);
-  const std::string differs = difference(A_, saved, fingerprint_, X_.cols());
+  const std::string differs = difference(A_, saved, fingerprint_, weights);
   require<InputError>(differs.empty(), directory, " holds a checkpoint of another problem: here is ", differs,
                       "; restart with the files it was written with");
   std::vector<double> begun_from;

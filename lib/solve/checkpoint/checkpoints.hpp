@@ -70,7 +70,8 @@ class Checkpoints {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void open_saved(const std::string& directory, SolveOptions& options);
+  /// weights: the columns of weights; 0 if all are 1.
+  void open_saved(const std::string& directory, SolveOptions& options, Index weights);
   void take_fixed(FixedNumbers& option, SolveOptions& options);
 
   std::map<std::string, std::string> facts(Index iteration) const;

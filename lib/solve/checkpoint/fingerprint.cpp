@@ -114,7 +114,7 @@ std::string difference_of_columns(const Space& space, const std::vector<double>&
 
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
-                       const std::vector<double>& found, Index nrhs) {
+                       const std::vector<double>& found, Index weights) {
   if (saved.size() != found.size()) return "another number of right-hand sides";
   const double unit = allowed_for_rounding<T>(A.rows() + A.cols());
   for (std::size_t k = 0; k < saved.size(); k += per_vector) {
@@ -123,8 +123,9 @@ std::string difference(const LinearOperator<T>& A, const std::vector<double>& sa
       return message("another operator: of a test vector it makes one of length ", found[0], ", not ",
                      saved[0], ", or in another direction");
     const std::size_t column = k / per_vector - 1;
-    const char* const what = column < at(nrhs) ? "other data: right-hand side " : "other weights: column ";
-    return message(what, column % at(nrhs), " has the norm ", found[k], ", not ", saved[k],
+    const bool is_weight = column < at(weights);
+    return message(is_weight ? "other weights: column " : "other data: right-hand side ",
+                   is_weight ? column : column - at(weights), " has the norm ", found[k], ", not ", saved[k],
                    ", or other elements");
   }
   return {};

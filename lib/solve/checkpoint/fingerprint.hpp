@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,9 +25,9 @@ std::string difference_of_columns(const Space& space, const std::vector<double>&
                                   const std::vector<double>& found);
 
 /// Describes in words what differs between two problems' fingerprints by more than rounding explains. Empty
-/// if nothing does. nrhs: the columns of B, behind which weights may follow.
+/// if nothing does. weights: the columns of weights whose numbers are before those of B.
 template <Scalar T>
 std::string difference(const LinearOperator<T>& A, const std::vector<double>& saved,
-                       const std::vector<double>& found, Index nrhs = std::numeric_limits<Index>::max());
+                       const std::vector<double>& found, Index weights = 0);
 
 }  // namespace gridlops

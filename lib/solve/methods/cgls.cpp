@@ -26,7 +26,7 @@ class Cgls final : public GradientMethod<T> {
  public:
   explicit Cgls(const SolverCall<T>& call)
       : GradientMethod<T>(call.A, traits(call)),
-        one_pass(call.options.one_pass),
+        one_pass(takes_one_pass(call)),
         M(call.operands.preconditioner) {
     if (M != nullptr) require_preconditioner(*M, call.A);
   }
@@ -101,9 +101,13 @@ class Cgls final : public GradientMethod<T> {
   using GradientMethod<T>::A, GradientMethod<T>::x, GradientMethod<T>::r, GradientMethod<T>::s,
       GradientMethod<T>::gamma;
 
+  /// One pass gives Aᴴ A p, without the weights of a column between, so that with weights it takes two.
+  static bool takes_one_pass(const SolverCall<T>& call) {
+    return call.options.one_pass && call.operands.weights == nullptr;
+  }
   static MethodTraits traits(const SolverCall<T>& call) {
     MethodTraits traits = traits_of(call.solver);
-    if (call.options.one_pass) traits.name = "one-pass-cgls";
+    if (takes_one_pass(call)) traits.name = "one-pass-cgls";
     return traits;
   }
 

@@ -20,7 +20,7 @@ def check_weights(suite, rng):
     for name, solver, damp, grid, ranks, more in (
             ("f64", "cgls", 0, None, 2, []), ("c128", "lsqr", 0.1, (3, 1), 3, ["--batch", 2]), ("f64", "lsmr", 0.1, (2, 2), 4, ["--algorithm", "summa"]),
             ("f32", "cgls", 0.1, (1, 3), 3, ["--solver", "auto"]), ("f64", "cgls", 0.1, (2, 2), 4, ["--algorithm", "block"]),
-            ("f64", "cgls", 0, (2, 2), 4, ["--one-pass", "on"]), ("f64", "cgls", 0.1, None, 2, ["--storage", "disk"]),
+            ("f64", "cgls", 0, (2, 2), 4, ["--one-pass", "auto"]), ("f64", "cgls", 0.1, None, 2, ["--storage", "disk"]),
             ("c128", "lsqr", 0, None, 2, ["--guard", 3]), ("f64", "cgls", 0.1, None, 2, ["--column-stable", "--sigma-min", 0])):
         tolerance = 1e-5 if name == "f32" else 1e-10
         problem = Problem(suite, conditioned(rng, 53, 22, name), program.random_matrix(rng, (53, 5), name))
