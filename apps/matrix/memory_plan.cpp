@@ -40,11 +40,10 @@ class RankPlan {
     r[matrix] = plan_.tile_bytes ? plan_.tile_bytes(row_, col_) : block_of_matrix();
     r[data] = block(plan_.range.layout(shape.nrhs + plan_.rest)) +
               (plan_.curves > 0 || plan_.weighted ? block(plan_.range.layout(shape.nrhs)) : 0);
-    r[solution] =
-        block(plan_.domain.layout(shape.nrhs)) *
-            (1 + (plan_.variances ? 1 : 0) + plan_.bounds + (plan_.curves > 0 ? 2 : 0) +
-             (plan_.may_factor && plan_.initial_guess ? 1 : 0)) +
-        block(plan_.domain.layout(plan_.rest));
+    r[solution] = block(plan_.domain.layout(shape.nrhs)) *
+                      (1 + (plan_.variances ? 1 : 0) + plan_.bounds + (plan_.curves > 0 ? 2 : 0) +
+                       (plan_.may_factor && plan_.initial_guess ? 1 : 0)) +
+                  block(plan_.domain.layout(plan_.rest));
     r[vectors] = solver_workspace(plan_.space_bytes ? Solver::pcgls : plan_.iteration.solver);
     if (plan_.may_factor) r[vectors] = std::max(r[vectors], solver_workspace(Solver::direct));
     r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights

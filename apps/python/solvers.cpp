@@ -283,8 +283,7 @@ void bind_solve(py::module_ native) {
   using A = Operator<T>;
   native.def("solve", [](const std::string& solver, const A& a, const M& B, M& X, const SolveOptions& options,
                          const A* preconditioner, const A* sparsity, const Proximal<T>* penalty, M* variances,
-                         const A* factor, const M* lower, const M* upper,
-                         const M* weights) {
+                         const A* factor, const M* lower, const M* upper, const M* weights) {
     const auto pointer = [](const A* op) { return op == nullptr ? nullptr : op->ptr.get(); };
     const SolverOperands<T> operands{pointer(preconditioner),
                                      pointer(sparsity),

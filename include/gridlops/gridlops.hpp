@@ -69,5 +69,6 @@
 #include "gridlops/solve/sparse_solver.hpp"
 #include "gridlops/solve/spectral_factor.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "gridlops/solve/weights.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "gridlops/streamed/streamed_series.hpp"

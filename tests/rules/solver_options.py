@@ -9,7 +9,7 @@ import rule
 
 PAGE, SOLVERS, OPTIONS, PROGRAM = "docs/solvers.md", "include/gridlops/solve/solver_table.hpp", "include/gridlops/solve/solve_options.hpp", "apps/solve/task/solve_arguments.hpp"
 SCHEMA, STORAGES = "docs/report.schema.json", "include/gridlops/ops/algorithm.hpp"
-NOT_IN_REPORTS, NOT_STORAGES = {"initial", "variances"}, {"disk"}  # the names of their files are in reports; a place
+NOT_IN_REPORTS, NOT_STORAGES = {"initial", "variances", "weights"}, {"disk"}  # the names of their files are in reports; a place
 NEED_OPERANDS = {"preconditioner", "proximal_operator"}
 
 

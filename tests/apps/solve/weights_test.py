@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that `gridlops solve` with a weight for each number of B finds what NumPy finds for the weighted rows of each column.
 weights_test.py LAUNCH PROGRAM"""
+import sys
+from pathlib import Path
+
 import numpy as np
 
-import program
-from solve_test import Problem, check_reasons, conditioned
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import program  # noqa: E402  (found by the line before)
+from solve_test import Problem, check_reasons, conditioned  # noqa: E402
 
 
 def weighted_solution(A, B, W, damp):
