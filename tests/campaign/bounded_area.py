@@ -80,7 +80,7 @@ def solution(A, b, lower, upper, D, x):
 def check(case, workers):
     problem = Problem(case)
     A = wide(problem.A)
-    solutions = norms(wide(problem.B)).astype(float) / (np.linalg.norm(A.astype(float), 2) if A.size else 1.0)
+    solutions = norms(wide(problem.B)).astype(float) / ((np.linalg.norm(A.astype(float), 2) if A.size else 0) or 1.0)
     lower, upper = box_of(case, solutions)
     X, report = answer(workers, {**request_of(problem), "lower": lower, "upper": upper})
     if X is None:
