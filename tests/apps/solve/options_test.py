@@ -58,7 +58,7 @@ SAID = {"damps": "with damp 0.25 in entry 0, but here it is 0.5", "step": "with 
         "initial": "--initial is given here, and was none", "variances": "--variances is given here, and was none",
         "weights": "other weights: column 0 has the norm", "holes": "--holes is nan here, and was none",
         "backtracking": "--backtracking is on here, and was off", "monotone": "--monotone is on here, and was off",
-        "nonnegative": "--nonnegative is on here, and was off", "backtracking": "--backtracking is on here, and was off", "monotone": "--monotone is on here, and was off",
+        "nonnegative": "--nonnegative is on here, and was off",
         "precondition": "--precondition is column-norms here, and was none", "batch": "--batch is 2 here, and was 0"}
 # Small sizes for use cases.
 SMALL = {"lsm": ["--nx", 9, "--nz", 8, "--sources", 4, "--samples", 90, "--last", 80],
