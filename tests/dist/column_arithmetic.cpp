@@ -10,6 +10,7 @@
 #include "support/problems.hpp"
 #include "support/test_data.hpp"
 
+using namespace gridlops;
 using namespace gridlops::testing;
 
 namespace {
