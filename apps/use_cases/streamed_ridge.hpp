@@ -12,6 +12,7 @@
 
 #include "command_line/console.hpp"
 #include "command_line/finite_checks.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/solve/ridge.hpp"
 #include "measure/report.hpp"
 #include "use_cases/saved_ridge.hpp"
