@@ -243,9 +243,9 @@ nlohmann::ordered_json options_json(const RidgeArguments& arguments, const Ridge
 nlohmann::ordered_json problem_json(const RidgeArguments& arguments, const RidgeOptions& options,
                                     const ProductShape& shape, bool fits) {
   const auto hash = [](const auto& numbers) {
-    std::uint64_t hash = 14695981039346656037U;  // FNV-1a, by numbers
-    for (const auto number : numbers) hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211U;
-    return fmt::format("{:016x}", hash);
+    std::uint64_t mixed = 14695981039346656037U;  // FNV-1a, by numbers
+    for (const auto number : numbers) mixed = (mixed ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211U;
+    return fmt::format("{:016x}", mixed);
   };
   return {{"rows of A", shape.rows},
           {"columns of A", shape.cols},
