@@ -133,3 +133,18 @@ TEST_CASE("All ranks refuse rows that are missing, given twice, or none") {
     check_permutation<double>(space, deal_rows(m, ranks, 2));
   }
 }
+
+TEST_CASE("All ranks refuse rows that one rank cuts along another axis") {
+  for (const GridPtr& grid : all_grids()) {
+    if (!grid->is_member() || grid->shape().size() == 1) continue;
+    const bool is_last = grid->comm().rank() == grid->shape().size() - 1;
+    for (const Axis other : {Axis::grid_rows, Axis::grid_cols, Axis::uncut, Axis::all_transposed}) {
+      const Space space = array_space(grid, {11}, 0, is_last ? other : Axis::all);
+      const Ending mine = ending_of([&] { scattered_rows<double>(space, {}); });
+      INFO("it ended with: " << mine.text);
+      CHECK(all_ended_alike(*grid, mine));
+      CHECK((mine.type != nullptr && *mine.type == typeid(UsageError)));
+      CHECK(mine.text.starts_with("scattered_rows: the ranks disagree. the rows in order: "));
+    }
+  }
+}

@@ -23,8 +23,8 @@ namespace gridlops {
 /// other. Both spaces are in the memory of the grid's backend; my_rows is in host memory and not kept.
 ///
 /// Throws on all ranks, before an element moves: UsageError if a number is no row of `in_order`, or if a row
-/// is no rank's or several ranks'; ShapeError unless the rows of `in_order` are cut along `all` or
-/// `all_transposed`, where no rank has copies; OutOfMemory.
+/// is no rank's or several ranks', or if ranks pass different `in_order`; ShapeError unless the rows of
+/// `in_order` are cut along `all` or `all_transposed`, where no rank has copies; OutOfMemory.
 template <Scalar T>
 GRIDLOPS_EXPORT OperatorPtr<T> scattered_rows(const Space& in_order, const std::vector<Index>& my_rows);
 

@@ -115,6 +115,13 @@ void require_each_once(const std::vector<Index>& numbers, const std::vector<Inde
                            " is on no rank; each row must be on one rank, once");
 }
 
+void require_no_copies(const Space& in_order) {
+  const Axis axis = in_order.rows.axis;
+  require<ShapeError>(axis == Axis::all || axis == Axis::all_transposed,
+                      "scattered_rows: ranks would have copies of rows that lie as ", in_order.describe(),
+                      "; cut them along `all` or `all_transposed`");
+}
+
 /// Plans the exchange (collective over the grid).
 template <Scalar T>
 RowExchange plan_exchange(const Space& space, const std::vector<Index>& my_rows) {
@@ -126,6 +133,7 @@ RowExchange plan_exchange(const Space& space, const std::vector<Index>& my_rows)
   agree(comm, "scattered_rows", [&](Agreement& agreement) {
     agreement.on("the element type", name_of(scalar_type_of<T>));
     describe_layout(agreement, "the rows in order", space.layout(0));
+    require_no_copies(space);
     ranks = ranks_along(grid, space.rows.axis);
     mine = sort_rows(space.rows.partition, ranks, my_rows);
   });
@@ -195,12 +203,10 @@ class ScatteredRows final : public LibraryOperator<T> {
 
 template <Scalar T>
 OperatorPtr<T> scattered_rows(const Space& in_order, const std::vector<Index>& my_rows) {
-  const Axis axis = in_order.rows.axis;
-  require<ShapeError>(axis == Axis::all || axis == Axis::all_transposed,
-                      "scattered_rows: ranks would have copies of rows that lie as ", in_order.describe(),
-                      "; cut them along `all` or `all_transposed`");
-  if (!in_order.grid->is_member())
+  if (!in_order.grid->is_member()) {
+    require_no_copies(in_order);
     return std::make_shared<ScatteredRows<T>>(in_order, RowExchange{in_order.rows.partition, {}, {}});
+  }
   return std::make_shared<ScatteredRows<T>>(in_order, plan_exchange<T>(in_order, my_rows));
 }
 
