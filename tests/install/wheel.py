@@ -6,6 +6,7 @@ wheel.py SOURCE_ROOT [RELEASE…]: makes and tries them. Ends with 77 where scri
 wheel.py --here WHEEL: tries one on this machine, which has nothing but Python yet, and no MPI. Takes users' ways, one after the
 other: what is wrong must be said, and the first program of docs/python.md must be solved within a minute after pip began.
 """
+import json
 import os
 import re
 import shutil
@@ -73,12 +74,18 @@ def first_program():
 
 
 def check_contents(wheel):
-    """BLAS is inside, and every library that is has its licence beside it."""
-    inside = [Path(name).name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("gridlops.libs/")]
-    licences = sorted(re.match("[a-z]+", name)[0] for name in inside if name.endswith(".copyright"))
+    """BLAS is inside, every library that is has its licence beside it, and the wheel's bill of materials has their packages."""
+    archive = zipfile.ZipFile(wheel)
+    inside = [Path(name).name for name in archive.namelist() if name.startswith("gridlops.libs/")]
+    packages = sorted(name.removesuffix(".copyright") for name in inside if name.endswith(".copyright"))
+    licences = [re.match("[a-z]+", name)[0] for name in packages]
     libraries = sorted(name for name in inside if not name.endswith(".copyright"))
     if "libopenblas" not in licences or len(libraries) != len(licences) or not all(map(str.startswith, libraries, licences)):
         sys.exit(f"each library in the wheel needs its licence, and BLAS must be there: {inside}")
+    bills = [json.loads(archive.read(name)) for name in archive.namelist() if ".dist-info/sboms/" in name]
+    listed = sorted(part["name"] for bill in bills for part in bill["components"] if part["name"] != "gridlops")
+    if listed != packages:
+        sys.exit(f"the wheel's bill of materials has {listed}, but {packages} are inside")
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
 
 
