@@ -82,6 +82,12 @@ class MeteredProduct final : public LinearOperator<T> {
 /// The seconds between the ends of iterations in which all columns of the first batch were active.
 class IterationTimes final : public SolveObserver {
  public:
+  /// Forgets those of a solver whose place this one takes.
+  void start(const SolveStart&) override {
+    all_ = 0;
+    was_whole_ = false;
+    seconds_.clear();
+  }
   bool step(const IterationInfo& info) override {
     const double seconds = clock_.lap();
     if (all_ == 0) all_ = info.active_columns;

@@ -42,6 +42,10 @@ struct Run {
   const SolveArguments& arguments;
   const SolveOptions& common;
 
+  /// Whether direct took the place of the solver of the task.
+  bool is_by_other_solver() const {
+    return solved != nullptr && solved->factored && solved->factored->by_factor;
+  }
   double tolerance() const {
     return tolerance_of(common, task.shape.type).one_or(default_tolerance(task.shape.type));
   }
@@ -93,7 +97,8 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
        const std::string& way = run.arguments.sigma_min_way;
        return way.empty() ? json_of(run.arguments.sigma_min) : Json(way);
      }},
-    {"one-pass", [](const Run& run) -> Json { return run.task.iteration().one_pass; }},
+    {"one-pass",
+     [](const Run& run) -> Json { return run.task.iteration().one_pass && !run.is_by_other_solver(); }},
     // A report has these values elsewhere.
     {"initial", [](const Run& run) { return run.solved == nullptr ? run.initial() : Json(); }},
     {"variances",

@@ -91,10 +91,11 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
     return ColumnRun<T>(solve, batches[at(batch)]);
   };
   const Index first = log.batch(), ended = log.has_other_limits() ? first : 0;
-  for (Index batch = first; batch < static_cast<Index>(batches.size()); ++batch) run_of(batch).solve();
+  for (Index batch = first; batch < static_cast<Index>(batches.size()) && !log.is_abandoned(); ++batch)
+    run_of(batch).solve();
   // A column solved before a restart under other limits may not count as solved under these.
   for (Index batch = 0; batch < ended; ++batch) run_of(batch).solve_again();
-  log.end();
+  if (!log.is_abandoned()) log.end();
   failures.settle(B.grid()->comm());
   return std::move(log.report());
 }

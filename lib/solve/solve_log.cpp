@@ -110,6 +110,8 @@ void SolveLog<T>::tell_observers(const ConstDistMatrix<T>& X, Index iteration, b
                            .iterate = iterate};
   tell_all([&](SolveObserver& observer) {
     if (observer.step(info)) stop_is_wanted_ = true;
+    const auto* const abandons = dynamic_cast<const AbandoningObserver*>(&observer);
+    if (abandons != nullptr && abandons->has_abandoned()) is_abandoned_ = true;
   });
 }
 

@@ -10,6 +10,14 @@
 
 namespace gridlops {
 
+/// An observer that may give up a solve whose results nobody then wants. The solve returns after that step,
+/// with a report and an X that mean nothing: no later batch begins, and no observer is told of the end.
+class AbandoningObserver : public SolveObserver {
+ public:
+  /// Whether a step has given up. All ranks must decide alike, in the same step.
+  virtual bool has_abandoned() const = 0;
+};
+
 /// Collects the report of a solve over all its batches, including its history, and passes the last known
 /// norms to observers.
 template <Scalar T>
@@ -27,6 +35,8 @@ class SolveLog {
   /// Whether an observer on any rank has requested the end, as all ranks know by now.
   bool stop_is_asked() const { return stop_is_asked_; }
   void set_stop_is_asked(bool asked) { stop_is_asked_ = asked; }
+  /// Whether an AbandoningObserver has given up this solve, on all ranks.
+  bool is_abandoned() const { return is_abandoned_; }
 
   void start(const SolveStart& start);
   void end();
@@ -66,7 +76,7 @@ class SolveLog {
       objectives_;  // last known, per column of B; the second: at the start
   std::vector<double> residual_tests_, gradient_tests_;  // as well; empty unless the method has both
   std::vector<double> operator_norms_;
-  bool stop_is_wanted_ = false, stop_is_asked_ = false, has_other_limits_ = false,
+  bool stop_is_wanted_ = false, stop_is_asked_ = false, is_abandoned_ = false, has_other_limits_ = false,
        has_other_sigma_min_ = false;
   std::vector<double> limits_of_ended_;
   Index batch_ = 0;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/instantiate.hpp"
@@ -14,51 +15,89 @@
 #include "gridlops/solve/solve_observer.hpp"
 #include "solve/factor/normal_matrix.hpp"
 #include "solve/option_checks.hpp"
+#include "solve/solve_log.hpp"
 
 namespace gridlops {
 
 namespace {
 
-/// All ranks throw it in the same iteration.
-class OutOfTime final : public Error {
+/// Notes whether an observer of the caller asks for the end.
+class NotedObserver final : public SolveObserver {
  public:
-  OutOfTime() : Error(ExitStatus::internal, "the solver has taken as long as a factor would") {}
+  NotedObserver(std::shared_ptr<SolveObserver> observer, bool& asks)
+      : observer_(std::move(observer)), asks_(asks) {}
+  void start(const SolveStart& start) override { observer_->start(start); }
+  bool step(const IterationInfo& info) override {
+    const bool asks = observer_->step(info);
+    asks_ = asks_ || asks;
+    return asks;
+  }
+  void end(const SolveReport& report) override { observer_->end(report); }
+
+ private:
+  const std::shared_ptr<SolveObserver> observer_;
+  bool& asks_;
 };
 
-/// Throws OutOfTime on all ranks when one more iteration would take longer than the limit.
-class TimeLimit final : public SolveObserver {
+/// Gives up a solve when one more iteration would take longer than the limit, unless an observer of the
+/// caller has asked for the end.
+class TimeLimit final : public AbandoningObserver {
  public:
-  TimeLimit(Communicator& comm, double seconds) : comm_(comm), limit_(seconds) {}
+  /// seconds: the largest of any rank is the limit (collective).
+  TimeLimit(Communicator& comm, double seconds) : comm_(comm), limit_(largest({seconds}).front()) {}
+
+  /// The observers of the caller, and behind them this one, which must live as long.
+  std::vector<std::shared_ptr<SolveObserver>> with(
+      const std::vector<std::shared_ptr<SolveObserver>>& observers, const std::shared_ptr<TimeLimit>& self) {
+    std::vector<std::shared_ptr<SolveObserver>> all;
+    for (const auto& observer : observers)
+      all.push_back(std::make_shared<NotedObserver>(observer, end_is_asked_here_));
+    all.push_back(self);
+    return all;
+  }
 
   bool step(const IterationInfo& info) override {
     if (info.at_start) return false;
     ++iterations_;
     // A batch that has ended is not thrown away for its verdicts.
     if (iterations_ < next_ || info.active_columns == 0) return false;
-    const double spent = seconds(), each = spent / static_cast<double>(iterations_);
-    if (spent + each > limit_) throw OutOfTime();
+    const auto [spent, end_is_asked] = so_far();
+    const double each = spent / static_cast<double>(iterations_);
+    if (spent + each > limit_) {
+      has_abandoned_ = !end_is_asked;
+      return false;
+    }
     constexpr double most = 1e9;
     // Half of those that are left, since later ones may take longer.
     next_ = iterations_ + std::max<Index>(1, static_cast<Index>(std::min(most, (limit_ - spent) / each / 2)));
     return false;
   }
+  bool has_abandoned() const override { return has_abandoned_; }
 
-  /// Since the construction, on the slowest rank (collective). Throws what another observer has thrown on one
-  /// rank in this iteration.
-  double seconds() const {
+  struct SoFar {
+    double seconds;     ///< since the construction, on the slowest rank
+    bool end_is_asked;  ///< by an observer of the caller, on any rank
+  };
+  /// Collective. Throws what another observer has thrown on one rank in this iteration.
+  SoFar so_far() const {
     const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin_;
-    std::vector<double> slowest{mine.count()};
-    FailureScope failures;
-    failures.reduce(comm_, slowest, ReductionOrder::any, ReduceOp::max);
-    return slowest.front();
+    const std::vector<double> all = largest({mine.count(), end_is_asked_here_ ? 1.0 : 0.0});
+    return {all[0], all[1] > 0};
   }
   Index iterations() const { return iterations_; }
 
  private:
+  std::vector<double> largest(std::vector<double> values) const {
+    FailureScope failures;
+    failures.reduce(comm_, values, ReductionOrder::any, ReduceOp::max);
+    return values;
+  }
+
   Communicator& comm_;
   const double limit_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   Index iterations_ = 0, next_ = 1;
+  bool end_is_asked_here_ = false, has_abandoned_ = false;
 };
 
 /// Throws UsageError unless either solver may find X.
@@ -102,17 +141,14 @@ SolvedOrFactored solve_or_factor(Solver first, const LinearOperator<T>& A, const
   if (options.initial_guess) copy(X, guess.emplace(allocate_matrix<T>(grid, X.layout())));
   const auto limit = std::make_shared<TimeLimit>(grid->comm(), seconds);
   SolveOptions limited = options;
-  limited.observers.push_back(limit);
+  limited.observers = limit->with(options.observers, limit);
   SolvedOrFactored solved;
-  try {
-    solved.report = solve(first, A, B, X, limited);
-    solved.at_limit = has(solved.report, StopReason::iteration_limit) && options.max_iterations > 0 &&
-                      !has(solved.report, StopReason::user_stop);
-  } catch (const OutOfTime&) {
-    solved.by_factor = true;
-  }
-  solved.by_factor = solved.by_factor || solved.at_limit;
-  solved.seconds = limit->seconds();
+  solved.report = solve(first, A, B, X, limited);
+  const auto [spent, end_is_asked] = limit->so_far();
+  solved.at_limit = !limit->has_abandoned() && !end_is_asked && options.max_iterations > 0 &&
+                    has(solved.report, StopReason::iteration_limit);
+  solved.by_factor = limit->has_abandoned() || solved.at_limit;
+  solved.seconds = spent;
   solved.iterations = limit->iterations();
   if (!solved.by_factor) return solved;
   if (guess) copy(*guess, X);

@@ -54,6 +54,14 @@ std::string obstacle_to_factor(const SolveArguments& arguments, const ProductSha
   return {};
 }
 
+/// Why an A with fewer rows than columns has no factor of its columns by this algorithm; empty if it has one.
+/// That of products alone counts too many singular values as 0, so that direct may not solve.
+std::string obstacle_to_columns(const ProductShape& shape, Algorithm algorithm) {
+  if (shape.rows >= shape.cols || algorithm == Algorithm::stationary_a || algorithm == Algorithm::block)
+    return {};
+  return fmt::format("{} gives no columns of A to make one of", name_of(algorithm));
+}
+
 /// Why a factor pays off: it costs at most as much as the few iterations that any solve needs, with Aᴴb and a
 /// verdict. Empty if it does not.
 std::string reason_for_factor(const SolverSeconds& of_cgls, double direct) {
@@ -97,11 +105,16 @@ ChosenSolver choose_solver(const SolveTask& task, int ranks,
   if (!single || !factored) return without_factor("no model predicts its time");
   if (const std::string obstacle = obstacle_to_factor(arguments, task.shape, ranks); !obstacle.empty())
     return without_factor(obstacle);
+  if (const std::string obstacle = obstacle_to_columns(task.shape, factored->algorithm); !obstacle.empty())
+    return without_factor(obstacle);
   if (std::string reason = reason_for_factor(*single, factored->direct); !reason.empty())
     return {Solver::direct, std::move(reason)};
   if (!checkpoint.directory.empty() || !checkpoint.restart.empty())
     return without_factor("a checkpoint belongs to one solver");
-  chosen.patience = (chosen.solver == Solver::cgls ? single : block)->direct;
+  const SolverSeconds& of_first = *(chosen.solver == Solver::cgls ? single : block);
+  if (const std::string obstacle = obstacle_to_columns(task.shape, of_first.algorithm); !obstacle.empty())
+    return without_factor(obstacle);
+  chosen.patience = of_first.direct;
   chosen.why +=
       fmt::format("; if that takes {:.2g} s, as a factor would, direct takes its place", *chosen.patience);
   return chosen;

@@ -9,10 +9,11 @@
 
 namespace gridlops::program {
 
-/// Seconds by the model of the machine, with the products of a solver: of one of its iterations with all
-/// batches, and of direct.
+/// Seconds by the model of the machine, with the products of a solver by this algorithm: of one of its
+/// iterations with all batches, and of direct.
 struct SolverSeconds {
   double iteration = 0, direct = 0;
+  Algorithm algorithm = Algorithm::stationary_a;
 };
 
 struct ChosenSolver {

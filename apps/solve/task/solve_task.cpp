@@ -204,7 +204,8 @@ std::optional<SolverSeconds> seconds_with(Solver solver, SolveTask task, int ran
   const Index batch = task.arguments.options.batch, nrhs = task.shape.nrhs,
               batches = batch_count(columns_of(iteration.algorithm, nrhs, grid), batch);
   return SolverSeconds{static_cast<double>(batches) * iteration_seconds(iteration, grid, task.machine),
-                       direct_seconds(iteration, nrhs, task.X0.has_value(), grid, task.machine)};
+                       direct_seconds(iteration, nrhs, task.X0.has_value(), grid, task.machine),
+                       iteration.algorithm};
 }
 
 /// Excludes a factor of columns on disks, and counts readings of rows as far as the disks are measured.

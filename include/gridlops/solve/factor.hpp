@@ -18,8 +18,8 @@ struct FactorFacts {
   double norm = 0;  ///< the length of A's longest column, or row: a lower bound of ‖A‖
   /// The condition number of [A; D·I] by the singular values that count, or an estimate of ‖R‖₁‖R⁻¹‖₁.
   double condition = 0;
-  double truncated = 0;  ///< the largest singular value that counts as 0
-  Index rank = 0;  ///< the singular values that count: min(m, n), unless some are 0 but for rounding
+  double truncated = 0;  ///< the largest singular value that counts as 0: with by_qr rounding of A
+  Index rank = 0;        ///< the singular values that count: min(m, n), unless some are 0 but for rounding
 };
 
 /// A triangular matrix R with RᴴR = AᴴA + D²I where A has at least as many rows as columns, else RᴴR = AAᴴ +

@@ -20,7 +20,8 @@ struct SolvedOrFactored {
 /// when another iteration would exceed these seconds, over all batches and on the slowest rank, or when a
 /// column has reached the iteration limit, direct() solves instead (collective over the grid; idle ranks
 /// return at once). With the seconds that direct() takes, which direct_seconds() predicts, this takes at most
-/// twice as long as the faster of the two, whatever A is.
+/// twice as long as the faster of the two, whatever A is, where direct() solves: with fewer rows than columns
+/// that takes block or stationary_a, and A in memory, if singular values are small (factor.hpp).
 ///
 ///   const double seconds = direct_seconds(iteration, nrhs, false, grid->shape(), machine);
 ///   const SolvedOrFactored solved = solve_or_factor(Solver::cgls, *A, B, X, seconds, {.damp = damp});

@@ -204,9 +204,11 @@ class Direct final : public GradientMethod<T> {
     s -= run.squared_damping() * x;
   }
 
-  /// The most that singular values which count as 0 leave of the gradient, and twice as much for rounding:
-  /// ‖Σ₀Uᴴr‖ ≤ ‖Σ₀‖‖r‖. No iteration with this factor takes it away.
+  /// The most that singular values which are rounding of A leave of the gradient, and twice as much for
+  /// rounding: ‖Σ₀Uᴴr‖ ≤ ‖Σ₀‖‖r‖. No iteration with this factor takes it away. Only QR tells them; those that
+  /// AAᴴ hides may determine x.
   ColumnScalars truncated_gradient(const ColumnRun<T>& run, const ColumnScalars& rr) const {
+    if (!factor_->facts().by_qr) return ColumnScalars(rr.size());
     const double most = 2 * std::ldexp(factor_->facts().truncated, run.operator_power());
     return sqrt(rr) * ColumnScalars(rr.size(), most);
   }

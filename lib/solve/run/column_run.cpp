@@ -47,7 +47,10 @@ template <Scalar T>
 void ColumnRun<T>::run() {
   try {
     do {
-      while (batch_.block.count() > 0) iterate();
+      while (batch_.block.count() > 0) {
+        iterate();
+        if (batch_.solve.log.is_abandoned()) return;
+      }
     } while (verify());
   } catch (const Suspended&) {
     scale_.undo(batch_.solve.X, ActiveColumns(batch_.columns.sizes));

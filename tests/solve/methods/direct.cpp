@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/numbers.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/dist/column_arithmetic.hpp"
@@ -127,6 +128,47 @@ TEST_CASE("A column that only singular values which count as 0 keep from its sol
       for (const ColumnReport& column : report.columns) {
         CHECK(column.reason == StopReason::stagnated);
         CHECK(column.iterations <= 2);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A column that needs a singular value which AAᴴ hides is not solved", "", float, double) {
+  using T = TestType;
+  const double hidden = is_double<T> ? 1e-8 : 3e-4;
+  const std::vector<T> expected{T(1), to_scalar<T>(1 / hidden), T(0)};
+  const auto matrix = [=](Index i, Index j) { return i != j ? T(0) : to_scalar<T>(i == 0 ? 1 : hidden); };
+  for (const auto& grid : compact_grids()) {
+    std::vector<OperatorPtr<T>> with_columns, without;
+    for (const Algorithm algorithm : all_algorithms) {
+      const bool never_moves = algorithm == Algorithm::stationary_a || algorithm == Algorithm::block;
+      (never_moves ? with_columns : without).push_back(dense_operator<T>(grid, algorithm, 2, 3, matrix));
+    }
+    DistMatrix<T> A(grid, matrix_layout(Algorithm::stationary_a, *grid, 2, 3));
+    A.fill(matrix);
+    without.push_back(stream_matrix(std::move(A), {.scratch = disk}));
+    // Dampings of their own take a spectral factor.
+    for (const PerColumn& damp : {PerColumn(0), PerColumn(std::vector<double>{0, 0.5})}) {
+      SolveOptions options;
+      options.tolerance = is_double<T> ? 1e-14 : 1e-6;
+      options.damp = damp;
+      const auto solve_with = [&](const OperatorPtr<T>& op) {
+        return solve<T>(
+            direct, *op, 2, [](Index, Index) { return T(1); }, options);
+      };
+      for (std::size_t k = 0; k < with_columns.size(); ++k) {
+        CAPTURE(grid->rows(), grid->cols(), k, damp.is_one());
+        const Solution<T> solution = solve_with(with_columns[k]);
+        if (!grid->is_member()) continue;
+        CHECK(is_solved(solution.verdict(0).reason));
+        CHECK(relative_difference(solution.column(0), expected) <= 1e-6);
+      }
+      for (std::size_t k = 0; k < without.size(); ++k) {
+        CAPTURE(grid->rows(), grid->cols(), k, damp.is_one());
+        const Solution<T> solution = solve_with(without[k]);
+        if (!grid->is_member()) continue;
+        CHECK(!is_solved(solution.verdict(0).reason));
+        CHECK(is_solved(solution.verdict(1).reason) == !damp.is_one());
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/failure/failure.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "solve/methods/factor_problems.hpp"
@@ -121,6 +122,93 @@ TEST_CASE("A factor takes over at the iteration limit, and not where somebody as
     }
     options.max_iterations = 0;
     CHECK(!solve_or_factor(Solver::cgls, *A, of.B, of.X, forever, options).by_factor);
+  }
+}
+
+TEST_CASE("A column at the iteration limit is given to a factor, though another has its residual") {
+  for (const auto& grid : compact_grids()) {
+    CAPTURE(grid->rows(), grid->cols());
+    const Element<double> matrix = KnownSpectrum<double>(45, 23, geometric(23, 1e3));
+    const OperatorPtr<double> A = dense_operator<double>(grid, Algorithm::stationary_a, 45, 23, matrix);
+    Operands<double> of(*A, {}, 2);
+    // Half of the other's residual is out of reach, since the range of A is half of the space.
+    of.B.fill([&](Index i, Index j) {
+      double in_range = 0;
+      for (Index k = 0; k < 23; ++k) in_range += matrix(i, k);
+      return j == 0 ? in_range : random_elements<double>(4)(i, j);
+    });
+    const SolveOptions options{.max_iterations = 5, .residual_ratio = 0.5};
+    const SolveReport alone = solve(Solver::cgls, *A, of.B, of.X, options);
+    const SolvedOrFactored solved = solve_or_factor(Solver::cgls, *A, of.B, of.X, forever, options);
+    if (!grid->is_member()) continue;
+    CHECK(alone.columns[0].reason == StopReason::user_stop);
+    CHECK(alone.columns[1].reason == StopReason::iteration_limit);
+    CHECK((solved.by_factor && solved.at_limit));
+  }
+}
+
+TEST_CASE("When the time is over nothing else of the first solve is done, and no failure is left") {
+  for (const auto& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(grid->rows(), grid->cols());
+    const OperatorPtr<double> A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 1e3)));
+    const auto counts = std::make_shared<Observer>();
+    Index batches = 0;
+    counts->act = [&](const IterationInfo& info) {
+      batches += info.at_start ? 1 : 0;
+      return false;
+    };
+    Operands<double> of(*A, {});
+    // As in a product of another solver.
+    FailureScope around;
+    const SolvedOrFactored solved =
+        solve_or_factor(Solver::cgls, *A, of.B, of.X, 0, {.batch = 2, .observers = {counts}});
+    CHECK((solved.by_factor && !solved.at_limit));
+    CHECK(solved.report.solver == "direct");
+    CHECK_NOTHROW(around.settle(grid->comm()));
+    CHECK(batches == 1 + 3);
+    // An iteration of two columns, and direct.
+    CHECK(A->activity().forward_columns == 2 + 5);
+  }
+}
+
+TEST_CASE("An end that an observer asks for when the time is over stays one") {
+  for (const auto& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(grid->rows(), grid->cols());
+    const OperatorPtr<double> A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 1e3)));
+    const auto ends = std::make_shared<Observer>();
+    ends->act = [&](const IterationInfo& info) {
+      return info.iteration == 1 && grid->comm().rank() == grid->comm().size() - 1;
+    };
+    for (const Index most : {1000, 1}) {
+      Operands<double> of(*A, {});
+      const SolvedOrFactored solved =
+          solve_or_factor(Solver::cgls, *A, of.B, of.X, 0, {.max_iterations = most, .observers = {ends}});
+      CHECK(!solved.by_factor);
+      CHECK(solved.report.solver == "cgls");
+      CHECK(solved.report.columns[0].reason ==
+            (most == 1 ? StopReason::iteration_limit : StopReason::user_stop));
+    }
+  }
+}
+
+TEST_CASE("Ranks that nobody compares may be given other seconds") {
+  const Check before = check_level();
+  for (const auto& grid : compact_grids()) {
+    if (!grid->is_member()) continue;
+    CAPTURE(grid->rows(), grid->cols());
+    const OperatorPtr<double> A =
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 1e3)));
+    Operands<double> of(*A, {});
+    const bool is_last = grid->comm().rank() == grid->comm().size() - 1;
+    set_check_level(Check::off);
+    const SolvedOrFactored solved =
+        solve_or_factor(Solver::cgls, *A, of.B, of.X, is_last ? forever : 0, {.max_iterations = 500});
+    set_check_level(before);
+    CHECK(!solved.by_factor);
   }
 }
 
