@@ -264,8 +264,10 @@ Placement find_room(Communicator& world, const SolveTask& task) {
                                   placed.in_place ? "is read in its file" : "goes to disks", bytes_text(all),
                                   bytes_text(memory.limit));
   const bool chooses = placed.iteration.one_pass && !arguments.is_given("--one-pass") && task.saved.empty();
+  // Rows from disks may make a factor, which then takes as long as these allow.
+  const bool may_factor = task.patience && task.shape.rows >= task.shape.cols;
   // Unless A stays in its file, that writes to the disks.
-  const bool measures = arguments.dry_run ? is_asked || placed.in_place : chooses;
+  const bool measures = arguments.dry_run ? is_asked || placed.in_place : chooses || may_factor;
   if (measures) measure_disks(world, with(task, placed), placed);
   if (measures && chooses)
     placed.iteration = with_faster_passes(placed.iteration, placed.grid->shape(), task.machine);

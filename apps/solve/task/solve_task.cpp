@@ -216,6 +216,7 @@ void allow_for_disks(SolveTask& task) {
   } else if (task.iteration().pass_seconds > 0) {
     task.patience = direct_seconds(task.iteration(), task.shape.nrhs, task.X0.has_value(),
                                    task.grid()->shape(), task.machine);
+    task.why_solver += fmt::format("; from disks, {:.2g} s", *task.patience);
   }
 }
 

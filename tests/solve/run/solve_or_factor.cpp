@@ -152,7 +152,7 @@ TEST_CASE("When the time is over nothing else of the first solve is done, and no
     if (!grid->is_member()) continue;
     CAPTURE(grid->rows(), grid->cols());
     const OperatorPtr<double> A =
-        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 1e3)));
+        dense_operator(grid, Algorithm::stationary_a, KnownSpectrum<double>(45, 23, geometric(23, 30)));
     const auto counts = std::make_shared<Observer>();
     Index batches = 0;
     counts->act = [&](const IterationInfo& info) {
