@@ -8,6 +8,7 @@
 
 #include "command_line/console.hpp"
 #include "command_line/option_values.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/spectrum.hpp"
@@ -70,9 +71,12 @@ std::optional<DistMatrix<T>> read_bounds(const std::string& bounds, const std::o
   } else {
     DistMatrix<T> column = allocate_matrix<T>(X.grid(), replicated(X.rows(), 1));
     read_matrix(bounds, *header, column);
-    std::vector<T> here(static_cast<std::size_t>(X.rows()));
-    X.grid()->backend()->download(column.local().data, here.data(), X.rows() * Index{sizeof(T)});
-    all->fill([&here](Index i, Index) { return here[static_cast<std::size_t>(i)]; });
+    if (!X.grid()->is_member()) return all;
+    attempt(X.grid()->comm(), [&] {
+      std::vector<T> here(static_cast<std::size_t>(X.rows()));
+      X.grid()->backend()->download(column.local().data, here.data(), X.rows() * Index{sizeof(T)});
+      all->fill([&here](Index i, Index) { return here[static_cast<std::size_t>(i)]; });
+    });
   }
   return all;
 }

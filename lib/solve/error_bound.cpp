@@ -79,15 +79,20 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
                                                                          : ToleranceTest::gradient;
   const bool is_of_this = options.sigma_min == report.sigma_min && options.difference_norm == 0;
   constexpr auto epsilon = static_cast<double>(std::numeric_limits<Real<T>>::epsilon());
+  constexpr double smallest = std::numeric_limits<double>::min();
+  const double lost_in_squares = std::sqrt(static_cast<double>(X.rows()) * smallest);
   std::vector<double> bounds;
   for (std::size_t j = 0; j < columns; ++j) {
     const ColumnReport& column = report.columns[j];
     const WeightRange weights = options.weights.empty() ? WeightRange() : options.weights[j];
     const KnownOperator A{weights.least * options.sigma_min, weights.largest * options.frobenius_norm,
                           weights.largest * options.difference_norm};
-    // In units of ‖b‖, in which g is no smaller than A.
-    const double unit = of_B[j] > 0 ? of_B[j] : 1,
-                 lost = of_B[j] > 0 ? std::numeric_limits<double>::min() : 0;  // below the range of double
+    // In units of ‖b‖, in which g is no smaller than A; and what sums below the range of double have lost.
+    // Only problems with bounds are not scaled, and have b = 0 without x = 0.
+    const double unit = of_B[j] > 0 ? of_B[j] : 1, lost = test == ToleranceTest::projected_gradient
+                                                              ? lost_in_squares / unit
+                                                          : of_B[j] > 0 ? smallest
+                                                                        : 0;
     const ColumnNorms norms{
         .tested_norm =
             (options.is_definite ? column.tested_norm : column.relative_normal_residual_norm) + lost,

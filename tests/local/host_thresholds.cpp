@@ -98,6 +98,13 @@ TEMPLATE_TEST_CASE("Updates in a box say how far numbers may go, and end on boun
     CAPTURE(v, x, l, u);
     for (std::size_t k = 0; k < 5; ++k) CHECK(updated(kinds_of_case[k], v, x, l, u) == expected[k]);
   }
+  // Of a short way 1/t would leave the range; the step of the capped one ends on the bound.
+  const T smallest = std::numeric_limits<T>::min();
+  for (const T width : {smallest / 4, std::numeric_limits<T>::denorm_min()}) {
+    CHECK(updated(BoxKind::reach, 1, 0, 0, width) == 1 / smallest);
+    CHECK(updated(BoxKind::reach, -1, 0, -width, 0) == 1 / smallest);
+    CHECK(updated(BoxKind::step, smallest / 2, 0, 0, width) == width);
+  }
   // A step that ends a rounding before the bound ends on it, but one that leads away does not.
   CHECK(updated(BoxKind::step, T(-0.5) + epsilon, 1 + epsilon, 0, infinity) == 0);
   CHECK(updated(BoxKind::step, epsilon, 2, 2, infinity) == 2 * (1 + epsilon));

@@ -306,6 +306,22 @@ def test_steps_with_an_approximation_solve_for_the_operator_itself():
             assert (errors <= bounds).all() and (bounds <= 1e3 * errors).all()
 
 
+def test_bounds_are_numbers_vectors_columns_and_matrices():
+    grid = gl.Grid(COMM, (COMM.size, 1))
+    n, nrhs = 7, 3
+    A = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(n, n)).fill(lambda i, j: (1.0 + i) * (i == j)))
+    data = np.cos(np.arange(n)[:, np.newaxis] + 2.0 * np.arange(nrhs))
+    B = gl.zeros(A.range, nrhs).fill(lambda i, j: data[i, j])
+    exact, vector, columns = data / (1.0 + np.arange(n)[:, np.newaxis]), np.linspace(-0.5, 0.1, n), np.linspace(-0.2, 0.4, n * nrhs).reshape(n, nrhs)
+    for lower in (0.05, 0, vector, vector.astype("float32"), vector[:, np.newaxis], columns):
+        whole = np.broadcast_to(lower[:, np.newaxis] if np.ndim(lower) == 1 else lower, (n, nrhs))
+        for given in (lower, gl.zeros(A.domain, nrhs).fill(lambda i, j, whole=whole: whole[i, j])):
+            X, report = gl.bounded(A, B, lower=given, upper=0.5)
+            found = X.gather()
+            assert set(report["reasons"]) == {"converged"}
+            assert found is None or np.abs(found - np.clip(exact, whole, 0.5)).max() < 1e-6
+
+
 def test_every_type_of_error_has_its_class_and_status():
     statuses = {name: getattr(gl, name).status for name in gl._native.error_statuses}
     assert statuses == {"Error": 70, "UsageError": 2, "ShapeError": 2, "InputError": 65, "OutputError": 74, "OutOfMemory": 71,

@@ -96,3 +96,13 @@ def test_results_in_the_memory_of_operands():
     assert (guess.local == 3).all()
     X, report = gl.cgls(A, right, X0, out=X0)
     assert X is X0 and report["reasons"] == ["converged"]
+
+
+def test_bounds_that_are_wrong_on_one_rank():
+    A, B = problem()
+    last = COMM.rank == COMM.size - 1
+    for bad, said in ((np.zeros(4), "(4, 1)"), (np.zeros((1, 5)), "(1, 5)"), (np.zeros((5, 2)), "(5, 2)"), ("low", "float64"), (1j, "complex128"),
+                      (np.array([None] * 5), "object")):
+        expect_error(gl.UsageError, lambda bad=bad: gl.bounded(A, B, lower=bad if last else np.zeros(5)), said)
+    two = gl.zeros(A.range, 2)
+    expect_error(gl.ShapeError, lambda: gl.bounded(A, two, lower=np.zeros((1, 5))), "(1, 5)")

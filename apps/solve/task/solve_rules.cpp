@@ -28,6 +28,8 @@ std::vector<Rule> rules_of_problem(const SolveArguments& a) {
            (sweep.rule == DampingRule::lcurve || sweep.rule == DampingRule::gcv),
        fmt::format("--choose {} is for least squares, and means nothing to {}", name_of(sweep.rule),
                    solver.name)},
+      {solver.has(Feature::bounds) && sweep.rule == DampingRule::gcv,
+       "--choose gcv needs an X that is linear in B, and with bounds none is; take lcurve or discrepancy"},
       {sweeps && sweep.noise.has_value() != (sweep.rule == DampingRule::discrepancy),
        "--choose discrepancy and --noise, the norm of the noise in B, need each other"},
       exclude({"--one-pass on", a.one_pass == true}, weights,

@@ -324,7 +324,11 @@ __host__ __device__ R boxed(BoxKind kind, R t, R v, R x, R lower, R upper) {
   const bool is_low = x <= lower, is_high = x >= upper;
   if (kind == BoxKind::free) return is_low || is_high ? R(0) : v;
   if (kind == BoxKind::chopped) return is_low == is_high || (is_low ? v <= 0 : v >= 0) ? R(0) : v;
-  if (kind == BoxKind::reach) return v > 0 ? v / (upper - x) : v < 0 ? -v / (x - lower) : v;
+  if (kind == BoxKind::reach) {
+    const auto longest = static_cast<R>(sizeof(R) == 4 ? 0x1p126 : 0x1p1022);  // of it 1/t is a normal number
+    const R reach = v > 0 ? v / (upper - x) : v < 0 ? -v / (x - lower) : v;
+    return reach > longest ? longest : reach;
+  }
   if (kind == BoxKind::nearest) return x < lower ? lower : x > upper ? upper : x;
   const R way = t * v;
   if (kind == BoxKind::arc) return way < lower - x ? lower - x : way > upper - x ? upper - x : way;

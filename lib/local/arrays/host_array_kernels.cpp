@@ -46,6 +46,7 @@ T masked(T x, Index keep) {
 /// The comparisons keep NaN as NaN.
 template <std::floating_point R>
 R boxed(BoxKind kind, R t, R v, R x, R lower, R upper) {
+  constexpr R longest = 1 / std::numeric_limits<R>::min();  // of it 1/t is a normal number
   const bool is_low = x <= lower, is_high = x >= upper;
   const R way = t * v;
   switch (kind) {
@@ -56,7 +57,7 @@ R boxed(BoxKind kind, R t, R v, R x, R lower, R upper) {
     case BoxKind::arc:
       return way < lower - x ? lower - x : way > upper - x ? upper - x : way;
     case BoxKind::reach:
-      return v > 0 ? v / (upper - x) : v < 0 ? -v / (x - lower) : v;
+      return v > 0 ? std::min(v / (upper - x), longest) : v < 0 ? std::min(-v / (x - lower), longest) : v;
     case BoxKind::nearest:
       return x < lower ? lower : x > upper ? upper : x;
     case BoxKind::step:

@@ -53,7 +53,10 @@ class Bounded final : public ColumnMethod<T> {
     if (given_lower_ != nullptr || given_upper_ != nullptr) check_bounds();
     bounds_of_state_ = bounds_;
   }
-  double norm_of_unscaled() const override { return norm_; }
+  void require_range(const ConstDistMatrix<T>& B) const override {
+    const std::vector<double> none(at(B.cols()), 0.0);
+    require_range_in_box(this->name(), norm_, B, of_nearest_.empty() ? none : of_nearest_);
+  }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -290,13 +293,14 @@ class Bounded final : public ColumnMethod<T> {
   const ConstDistMatrix<T>*const given_lower_, *const given_upper_;
   double norm_ = 0;                          // ‖A‖, estimated
   double bounds_ = 0, bounds_of_state_ = 0;  // numbers that tell bounds from others
+  std::vector<double> of_nearest_;           // the norms of the points nearest to 0, by largest elements
   DistMatrix<T> x, r, s, w, lower, upper, q, phi, beta, way;
   ColumnScalars gamma;  // ‖φ‖²
   ColumnScalars step_;
 };
 
-/// Looks for bounds between which there is no number, and sums numbers that tell these bounds from others,
-/// the same on every grid (collective over the grid).
+/// Looks for bounds between which there is no number, sums numbers that tell these bounds from others, the
+/// same on every grid, and takes the norms of the nearest points (collective over the grid).
 template <Scalar T>
 void Bounded<T>::check_bounds() {
   const ConstDistMatrix<T>& any = given_lower_ != nullptr ? *given_lower_ : *given_upper_;
@@ -313,6 +317,7 @@ void Bounded<T>::check_bounds() {
     return column;
   };
   std::vector<double> first{-infinity}, sum(1, 0.0), bounds(2, 0.0);
+  of_nearest_.assign(at(any.cols()), 0.0);
   FailureScope failures;
   failures.run([&] {
     backend->synchronize();
@@ -327,9 +332,11 @@ void Bounded<T>::check_bounds() {
           first[0] = -place;
           bounds = {l, u};
         }
-        for (const double bound : {l, -u})
-          sum[0] += std::floor(
-              0x1p20 * counter_uniform(std::bit_cast<std::uint64_t>(bound), rows.begin + i, cols.begin + j));
+        double& nearest = of_nearest_[at(cols.begin + j)];
+        nearest = std::max({nearest, l, -u});
+        for (const auto& [bound, stream] : {std::pair{l, Index{0}}, {u, Index{1}}})
+          sum[0] += std::floor(0x1p20 * counter_uniform(std::bit_cast<std::uint64_t>(bound), rows.begin + i,
+                                                        2 * (cols.begin + j) + stream));
       }
     }
   });
@@ -338,6 +345,7 @@ void Bounded<T>::check_bounds() {
   if (mine != first[0]) bounds = {0, 0};
   failures.reduce(any.grid()->comm(), bounds);
   failures.reduce(any.grid()->comm(), sum);
+  failures.reduce(any.grid()->comm(), of_nearest_, ReductionOrder::any, ReduceOp::max);
   bounds_ = sum[0];
   if (first[0] == -infinity) return;
   const auto place = static_cast<Index>(-first[0]);

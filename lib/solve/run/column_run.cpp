@@ -114,7 +114,11 @@ bool ColumnRun<T>::leave_out_far_guesses() {
     const ColumnState& state = column(j);
     const double residual =
         state.damp > 0 && !adds_D2_to_A ? state.damped_residual_norm() : state.residual_norm;
-    if (epsilon * residual < state.data_norm || state.x_norm == 0 || !std::isfinite(state.x_norm)) continue;
+    double data = state.data_norm;
+    // Where bounds exclude 0, b = 0 is data, too: those that the reference has seen.
+    if (batch_.solve.method.traits().test == ToleranceTest::projected_gradient && state.operator_norm > 0)
+      data = std::max(data, state.reference / state.operator_norm);
+    if (epsilon * residual < data || state.x_norm == 0 || !std::isfinite(state.x_norm)) continue;
     batch_.kernels().fill(T(0), column_block(batch_.solve.state.x(), j));
     found = true;
   }
@@ -220,6 +224,8 @@ void ColumnRun<T>::replace_astray() {
 
 template <Scalar T>
 bool ColumnRun<T>::drop_vanished(const ColumnScalars& x_norms) {
+  if (batch_.solve.method.traits().test == ToleranceTest::projected_gradient)
+    return false;  // bounds may say so
   bool has_vanished = false;
   for (Index j = 0; j < batch_.block.count(); ++j) {
     const double given = std::ldexp(x_norms[j], -column(j).scale.x());

@@ -28,6 +28,8 @@ SOLVE = [
     ([*SWEEP, *SCALED], "--damps and --precondition exclude each other: with scaled columns the damping is part of the operator, "
                         "which all columns share"),
     (["--solver", "cg", *SWEEP, "--choose", "gcv"], "--choose gcv is for least squares, and means nothing to cg"),
+    (["--solver", "bounded", "--nonnegative", *SWEEP, "--choose", "gcv"],
+     "--choose gcv needs an X that is linear in B, and with bounds none is; take lcurve or discrepancy"),
     (["--one-pass", "on", "--weights", "W.npy"],
      "--one-pass on and --weights exclude each other: one pass gives A^H A P, without the weights between"),
     (["--weights", "W.npy", *SCALED], "--weights and --precondition exclude each other: the columns of diag(w) A have other norms for "

@@ -7,6 +7,7 @@
 
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/spectrum.hpp"
+#include "io/npy_files.hpp"
 #include "support/solution_checks.hpp"
 
 // Truth is a diagonal A, for which every element has a formula, or the conditions of Karush, Kuhn and Tucker,
@@ -259,5 +260,177 @@ TEST_CASE("Bounds without a number between them are refused on all ranks, with t
     DistMatrix<Complex> X(grid, C->domain().layout(1));
     CHECK(contains(message_of<UsageError>([&] { bounded<Complex>(*C, data, X, {.nonnegative = true}, {}); }),
                    "complex"));
+  }
+}
+
+namespace {
+
+/// A problem whose gradient is that of its bounds alone: b = 0, D = 0.1, t ≤ x₁ ≤ 2t and −t ≤ x₂ ≤ 2t.
+template <Scalar T>
+struct OfBoundsAlone {
+  OperatorPtr<T> A;
+  Bounded<T> problem;
+  T t;
+
+  OfBoundsAlone(const GridPtr& grid, T unit)
+      : A(dense_operator<T>(grid, Algorithm::stationary_a, 2, 2,
+                            [](Index i, Index j) { return i <= j ? T(1) : T(0); })),
+        problem(*A, 1, [](Index, Index) { return T(0); }),
+        t(unit) {
+    problem.lower.fill([unit](Index i, Index) { return i == 0 ? unit : -unit; });
+    problem.upper.fill([unit](Index, Index) { return 2 * unit; });
+  }
+
+  SolveReport solve(bool from_guess = false) {
+    return problem.solve(*A, {.damp = 0.1, .initial_guess = from_guess});
+  }
+  /// Collective over the grid; t times this.
+  double error() const {
+    const std::vector<T> X = everywhere<T>(problem.X);
+    if (X.empty()) return 0;
+    const double x2 = -1 / 2.01;  // where (t + x₂)² + x₂² + 0.01 x₂² is least
+    return std::hypot(static_cast<double>(X[0] / t) - 1, static_cast<double>(X[1] / t) - x2);
+  }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Bounds whose squares would leave the range are refused on all ranks", "", float, double) {
+  using T = TestType;
+  constexpr bool is_single = sizeof(T) == 4;
+  for (const auto& grid : compact_grids()) {
+    for (const int power : {0, 80, -80, is_single ? 98 : 448, is_single ? -98 : -448}) {
+      OfBoundsAlone<T> one(grid, std::ldexp(T(1), power));
+      const SolveReport report = one.solve();
+      const std::vector<double> bounds =
+          error_bounds<T>(report, one.problem.B, one.problem.X, {.damp = 0.1, .frobenius_norm = 1.75});
+      const double error = one.error();
+      if (!grid->is_member()) continue;
+      CAPTURE(grid->rows(), grid->cols(), power, error);
+      CHECK(report.columns[0].reason == StopReason::converged);
+      const double bound = std::ldexp(bounds[0], -power);
+      CHECK((error <= bound && bound < 0.02));
+    }
+    if (!grid->is_member()) continue;
+    for (const int power : {is_single ? 110 : 531, is_single ? -110 : -531, is_single ? -120 : -548}) {
+      OfBoundsAlone<T> one(grid, std::ldexp(T(1), power));
+      const std::string text = message_of<UsageError>([&] { one.solve(); });
+      CAPTURE(power, text);
+      CHECK((contains(text, "bounded") && contains(text, "nearest to 0") && !contains(text, "penalty")));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Bounded least squares scale exactly, or are refused", "", float, double) {
+  using T = TestType;
+  constexpr bool is_single = sizeof(T) == 4;
+  constexpr Index m = 9, n = 5;
+  const Element<T> a = random_elements<T>(1), b = random_elements<T>(2);
+  for (const auto& grid : compact_grids()) {
+    const auto solved = [&](int of_A, int of_B) {
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n,
+                                                 [&](Index i, Index j) { return std::ldexp(a(i, j), of_A); });
+      Bounded<T> problem(*A, 2, [&](Index i, Index j) { return std::ldexp(b(i, j), of_B); });
+      const SolveReport report = bounded<T>(*A, problem.B, problem.X, {.nonnegative = true}, {});
+      for (const ColumnReport& column : report.columns) CHECK(is_solved(column.reason));
+      std::vector<T> X = everywhere<T>(problem.X);
+      for (T& x : X) x = std::ldexp(x, of_A - of_B);
+      return X;
+    };
+    const std::vector<T> X = solved(0, 0);
+    const std::vector<std::pair<int, int>> fit =
+        is_single ? std::vector<std::pair<int, int>>{{-20, -40}, {20, 40}, {-40, 20}, {30, -10}}
+                  : std::vector<std::pair<int, int>>{{-60, -270}, {60, 270}, {-200, 100}, {200, -20}};
+    for (const auto& [of_A, of_B] : fit) {
+      const std::vector<T> other = solved(of_A, of_B);
+      CAPTURE(of_A, of_B);
+      for (std::size_t k = 0; k < X.size(); ++k) CHECK(other[k] == Approx(X[k]).margin(1e-4));
+    }
+    if (!grid->is_member()) continue;
+    const std::vector<std::pair<int, int>> leave =
+        is_single ? std::vector<std::pair<int, int>>{{-40, -50}, {40, 60}, {-43, 70}}
+                  : std::vector<std::pair<int, int>>{{-230, -100}, {230, 200}, {-230, 300}};
+    for (const auto& [of_A, of_B] : leave) {
+      const std::string text =
+          message_of<UsageError>([&, p = of_A, q = of_B] { static_cast<void>(solved(p, q)); });
+      CAPTURE(of_A, of_B, text);
+      CHECK((contains(text, "with bounds does not scale") && !contains(text, "penalty")));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("Bounds that are hardly apart, or hardly above 0, stop nothing", "", float, double) {
+  using T = TestType;
+  constexpr Index m = 20, n = 6;
+  constexpr T smallest = std::numeric_limits<T>::min();
+  const Element<T> a = random_elements<T>(1);
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, a);
+    std::vector<T> expected;
+    for (const T width : {T(0), smallest / 64, 8 * smallest}) {
+      for (const T low : {T(0), smallest / 16}) {
+        Bounded<T> problem(*A, 1, [&](Index i, Index) {
+          T sum = 0;
+          for (Index k = 0; k < n; ++k) sum += 5 * a(i, k);
+          return sum;
+        });
+        problem.lower.fill([low](Index, Index) { return low; });
+        problem.upper.fill(
+            [&](Index i, Index) { return i == 2 ? low + width : std::numeric_limits<T>::infinity(); });
+        const SolveReport report = problem.solve(*A, {});
+        const std::vector<T> X = everywhere<T>(problem.X);
+        if (!grid->is_member()) continue;
+        CAPTURE(grid->rows(), grid->cols(), width, low);
+        CHECK(is_solved(report.columns[0].reason));
+        CHECK(X[2] == low + width);
+        if (expected.empty()) expected = X;
+        for (std::size_t k = 0; k < X.size(); ++k) CHECK(X[k] == Approx(expected[k]).margin(1e-2));
+      }
+    }
+    // All of x is below the normal numbers.
+    Bounded<T> tiny(*A, 1, random_elements<T>(2));
+    tiny.lower.fill([](Index, Index) { return smallest / 64; });
+    tiny.upper.fill([](Index, Index) { return smallest / 32; });
+    const SolveReport report = tiny.solve(*A, {});
+    const std::vector<T> X = everywhere<T>(tiny.X);
+    if (!grid->is_member()) continue;
+    CHECK(is_solved(report.columns[0].reason));
+    for (const T x : X) CHECK((x == smallest / 64 || x == smallest / 32));
+  }
+}
+
+TEST_CASE("A guess counts where b = 0 and the box excludes 0, unless it is far off") {
+  for (const auto& grid : compact_grids()) {
+    OfBoundsAlone<double> one(grid, 1);
+    const SolveReport first = one.solve(), again = one.solve(true);
+    one.problem.upper.fill([](Index, Index) { return infinity; });
+    one.problem.X.fill([](Index, Index) { return 1e20; });
+    const SolveReport from_afar = one.solve(true);
+    const double error = one.error();
+    if (!grid->is_member()) continue;
+    CHECK((first.columns[0].iterations > 0 && again.columns[0].iterations == 0));
+    CHECK((from_afar.columns[0].reason == StopReason::converged && error < 1e-6));
+  }
+}
+
+TEST_CASE("A restart refuses mirrored bounds") {
+  const ScratchFolder folder;
+  const auto grids = compact_grids();
+  for (std::size_t k = 0; k < grids.size(); ++k) {
+    const GridPtr& grid = grids[k];
+    const std::string directory = folder.file("bounded-" + std::to_string(k));
+    const OperatorPtr<double> A =
+        dense_operator<double>(grid, Algorithm::stationary_a, 20, 6, random_elements<double>(1));
+    Bounded<double> problem(*A, 2, random_elements<double>(2));
+    const auto solve_between = [&](double low, double high, const CheckpointOptions& checkpoint) {
+      problem.lower.fill([low](Index, Index) { return low; });
+      problem.upper.fill([high](Index, Index) { return high; });
+      return problem.solve(*A, {.max_iterations = 2, .tolerance = 0.0, .checkpoint = checkpoint});
+    };
+    solve_between(-0.01, 0.03, {.directory = directory, .every_iterations = 1});
+    solve_between(-0.01, 0.03, {.restart = directory});
+    if (!grid->is_member()) continue;
+    CHECK(contains(message_of<InputError>([&] { solve_between(-0.03, 0.01, {.restart = directory}); }),
+                   "other bounds"));
   }
 }

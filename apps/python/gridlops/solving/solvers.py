@@ -18,7 +18,7 @@ from .. import _native
 from ..errors import ShapeError, UsageError
 from .factors import Factor
 from ..grids import with_docstrings
-from ..matrices import Matrix, PerColumn, functions_for, require_matrix, same_type
+from ..matrices import Matrix, PerColumn, functions_for, require_matrix, same_type, whole_array
 from ..operators import Operator, identity, on_arrays
 from .proximal import Proximal
 from .reports import SolveReport
@@ -357,13 +357,19 @@ def _bounds(A: Operator, bounds: Bounds | None, columns: int) -> Matrix | None:
     """The bounds in a matrix with the layout of X."""
     if bounds is None or isinstance(bounds, Matrix):
         return None if bounds is None else same_type(A, bounds)
-    array = np.asarray(bounds, np.float64)
     rows = A.shape[1]
-    if array.size == rows and columns != 1 or array.ndim == 1:
-        array = array.reshape(-1, 1)
-    if array.ndim and array.shape not in ((rows, 1), (rows, columns)):
-        raise UsageError(f"bounds of {array.shape} do not fit models of {rows} x {columns}: they must be a number, a vector of {rows}, or have X's shape")
-    whole = np.broadcast_to(array, (rows, columns))
+    whole = np.empty(0)
+
+    def read() -> None:
+        nonlocal whole
+        array = whole_array(bounds, np.float64)
+        if array.ndim == 1:
+            array = array[:, np.newaxis]
+        if array.ndim and array.shape not in ((rows, 1), (rows, columns)):
+            raise ShapeError(f"bounds of {array.shape} do not fit models of {rows} x {columns}: they must be a number, a vector of {rows}, or have X's shape")
+        whole = np.broadcast_to(array, (rows, columns))
+
+    _native.attempt(A.grid.all_ranks, read)
     return zeros(A.domain, columns, A.dtype).fill(lambda i, j: whole[i, j])
 
 
