@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -126,35 +125,8 @@ void require_range_without_scaling(const char* solver, double norm_A, const Cons
                         norm_A > 0 ? message(", and the norm of A is about ", norm_A) : "", advice);
 }
 
-// Norms of gradients are to be seen until they are ε times what they were.
-template <Scalar T>
-void require_range_in_box(const char* solver, double norm_A, const ConstDistMatrix<T>& B,
-                          const std::vector<double>& of_nearest) {
-  constexpr int of_A = sizeof(Real<T>) == 4 ? 44 : 240, of_vectors = sizeof(Real<T>) == 4 ? 100 : 450,
-                of_zero = std::numeric_limits<int>::min() / 2;
-  const auto power_of = [](double norm) {
-    return norm > 0 && std::isfinite(norm) ? std::ilogb(norm) : of_zero;
-  };
-  const std::vector<double> of_B = column_norms(B, std::numeric_limits<double>::infinity());
-  const int power_A = norm_A > 0 && std::isfinite(norm_A) ? std::ilogb(norm_A) : 0;
-  for (std::size_t j = 0; j < of_B.size(); ++j) {
-    const int power = std::max(power_of(of_B[j]), power_of(of_nearest[j]) + power_A);
-    bool fits = std::abs(power_A) <= of_A;
-    for (const int times_A : {-1, 0, 1, 2}) fits = fits && std::abs(power + times_A * power_A) <= of_vectors;
-    require<UsageError>(
-        fits || power <= of_zero / 2, solver, ": the norm of A is about ", norm_A, ", right-hand side ", j,
-        " has elements of up to ", of_B[j], ", and the point of its box nearest to 0 of up to ",
-        of_nearest[j],
-        "; a solver with bounds does not scale its problem, and squares of norms "
-        "would leave the range of the numbers: multiply A by a constant, and B and the bounds "
-        "by others, so that norms are about 1");
-  }
-}
-
 #define GRIDLOPS_INSTANTIATE(T)                                                                \
   template class ScaledOperator<T>;                                                            \
-  template void require_range_in_box(const char*, double, const ConstDistMatrix<T>&,           \
-                                     const std::vector<double>&);                              \
   template void require_range_without_scaling(const char*, double, const ConstDistMatrix<T>&); \
   template int change_of_power<T>(double, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)

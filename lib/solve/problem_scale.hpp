@@ -19,13 +19,6 @@ inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
 template <Scalar T>
 void require_range_without_scaling(const char* solver, double norm_A, const ConstDistMatrix<T>& B);
 
-/// The same for least squares in a box: x, r, Aᴴr and A Aᴴr, which is there before a step, are about A⁻¹b, b,
-/// Aᴴb and A Aᴴb. Where bounds keep x from 0, r is about A x, too. of_nearest: of each column, the largest
-/// element of the point in the box nearest to 0.
-template <Scalar T>
-void require_range_in_box(const char* solver, double norm_A, const ConstDistMatrix<T>& B,
-                          const std::vector<double>& of_nearest);
-
 /// By how much more to change the power of two that multiplies A, given the largest norm of A or D that is
 /// seen with the present one: 0 or infinite if it tells only on which side of the range it lies. 0 if A may
 /// stay as it is. tries: how often the power was changed before.

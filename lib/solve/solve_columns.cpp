@@ -71,7 +71,8 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   const TraceRegion region(method.name());
   FailureScope failures;
   method.complete(options);
-  if (is_unscaled(method.traits().test)) method.require_range(B);
+  if (method.traits().test == ToleranceTest::own)
+    require_range_without_scaling(method.name(), method.norm_of_unscaled(), B);
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
              tolerance_of(options, scalar_type_of<T>).one_or(default_tolerance(scalar_type_of<T>)),
              options.damp.one_or(0), options.max_iterations, B.grid()->comm().rank(),

@@ -129,11 +129,9 @@ enum class BoxKind {
   free,     ///< v where x is on neither bound, else 0
   chopped,  ///< v where x is on one bound and v points into the box, else 0
   arc,      ///< tv as far as x + tv is in the box, else the way from x to the bound
-  /// 1/t for the largest t with x + tv in the box; 0 where any t has that. At most 1/t of the smallest normal
-  /// t, with which a step ends on the bound.
-  reach,
-  step,    ///< x + tv, or the bound that it passes, or reaches but for a few roundings
-  nearest  ///< the number in the box that is nearest to x, which may be anywhere; v is not read
+  reach,    ///< 1/t for the largest t with x + tv in the box; 0 where any t has that
+  step,     ///< x + tv, or the bound that it passes, or reaches but for a few roundings
+  nearest   ///< the number in the box that is nearest to x, which may be anywhere; v is not read
 };
 /// Y ← this function of V and X, element by element, for the box from `lower` to `upper`, whose bounds may be
 /// infinite; of complex numbers both parts. Y may be V or X.

@@ -53,10 +53,6 @@ class Bounded final : public ColumnMethod<T> {
     if (given_lower_ != nullptr || given_upper_ != nullptr) check_bounds();
     bounds_of_state_ = bounds_;
   }
-  void require_range(const ConstDistMatrix<T>& B) const override {
-    const std::vector<double> none(at(B.cols()), 0.0);
-    require_range_in_box(this->name(), norm_, B, of_nearest_.empty() ? none : of_nearest_);
-  }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);
@@ -81,6 +77,7 @@ class Bounded final : public ColumnMethod<T> {
     to_nearest(w);  // the reference of the tolerance is of this x, whatever the guess
     to_nearest(x);
     run.copy_data(r);
+    require_range();
     A.apply_adjoint(1, r, 0, s);
     const auto [bb, of_data, ww] = run.sum(norm2(r), norm2(s), norm2(w));
     ColumnScalars reference = sqrt(of_data);
@@ -177,6 +174,7 @@ class Bounded final : public ColumnMethod<T> {
   void to_nearest(DistMatrix<T>& Y) { update_in_box(BoxKind::nearest, 1, Y, Y, box(), Y); }
 
   void check_bounds();
+  void require_range() const;
   void copy_bounds(ColumnRun<T>& run) {
     constexpr auto infinity = std::numeric_limits<Real<T>>::infinity();
     const auto copy_or_fill = [&](const ConstDistMatrix<T>* given, Real<T> otherwise, DistMatrix<T>& to) {
@@ -293,14 +291,39 @@ class Bounded final : public ColumnMethod<T> {
   const ConstDistMatrix<T>*const given_lower_, *const given_upper_;
   double norm_ = 0;                          // ‖A‖, estimated
   double bounds_ = 0, bounds_of_state_ = 0;  // numbers that tell bounds from others
-  std::vector<double> of_nearest_;           // the norms of the points nearest to 0, by largest elements
   DistMatrix<T> x, r, s, w, lower, upper, q, phi, beta, way;
   ColumnScalars gamma;  // ‖φ‖²
   ColumnScalars step_;
 };
 
-/// Looks for bounds between which there is no number, sums numbers that tell these bounds from others, the
-/// same on every grid, and takes the norms of the nearest points (collective over the grid).
+/// Throws UsageError, on all ranks, if squares would leave the range of the numbers, for the nearest point w
+/// and r = b (collective over the grid). x, the residual, the gradient s and A s are about A⁻¹b, b, Aᴴb and A
+/// Aᴴb, with A w for b if it is larger. Gradients are to be seen until they are ε times what they were.
+template <Scalar T>
+void Bounded<T>::require_range() const {
+  constexpr int of_A = sizeof(Real<T>) == 4 ? 44 : 240, of_vectors = sizeof(Real<T>) == 4 ? 100 : 450,
+                of_zero = std::numeric_limits<int>::min() / 2;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto power_of = [](double norm, int otherwise) {
+    return norm > 0 && std::isfinite(norm) ? std::ilogb(norm) : otherwise;
+  };
+  const std::vector<double> of_w = column_norms(w, infinity), of_b = column_norms(r, infinity);
+  const int power_A = power_of(norm_, 0);
+  for (std::size_t k = 0; k < of_b.size(); ++k) {
+    const int power = std::max(power_of(of_b[k], of_zero), power_of(of_w[k], of_zero) + power_A);
+    bool fits = std::abs(power_A) <= of_A;
+    for (const int times_A : {-1, 0, 1, 2}) fits = fits && std::abs(power + times_A * power_A) <= of_vectors;
+    require<UsageError>(fits || power <= of_zero / 2, "bounded: the norm of A is about ", norm_,
+                        ", a right-hand side has elements of up to ", of_b[k],
+                        ", and the point between its bounds that is nearest to 0 of up to ", of_w[k],
+                        "; a solver with bounds does not scale its problem, and squares of norms would leave "
+                        "the range of the numbers: multiply A by a constant, and B and the bounds by others, "
+                        "so that norms are about 1");
+  }
+}
+
+/// Looks for bounds between which there is no number, and sums numbers that tell these bounds from others,
+/// the same on every grid (collective over the grid).
 template <Scalar T>
 void Bounded<T>::check_bounds() {
   const ConstDistMatrix<T>& any = given_lower_ != nullptr ? *given_lower_ : *given_upper_;
@@ -317,7 +340,6 @@ void Bounded<T>::check_bounds() {
     return column;
   };
   std::vector<double> first{-infinity}, sum(1, 0.0), bounds(2, 0.0);
-  of_nearest_.assign(at(any.cols()), 0.0);
   FailureScope failures;
   failures.run([&] {
     backend->synchronize();
@@ -332,8 +354,6 @@ void Bounded<T>::check_bounds() {
           first[0] = -place;
           bounds = {l, u};
         }
-        double& nearest = of_nearest_[at(cols.begin + j)];
-        nearest = std::max({nearest, l, -u});
         for (const auto& [bound, stream] : {std::pair{l, Index{0}}, {u, Index{1}}})
           sum[0] += std::floor(0x1p20 * counter_uniform(std::bit_cast<std::uint64_t>(bound), rows.begin + i,
                                                         2 * (cols.begin + j) + stream));
@@ -345,7 +365,6 @@ void Bounded<T>::check_bounds() {
   if (mine != first[0]) bounds = {0, 0};
   failures.reduce(any.grid()->comm(), bounds);
   failures.reduce(any.grid()->comm(), sum);
-  failures.reduce(any.grid()->comm(), of_nearest_, ReductionOrder::any, ReduceOp::max);
   bounds_ = sum[0];
   if (first[0] == -infinity) return;
   const auto place = static_cast<Index>(-first[0]);

@@ -79,11 +79,6 @@ class ColumnMethod {
   virtual void complete(SolveOptions&) {}
   /// ‖A‖, for a method with its own test that knows it after complete(); else 0.
   virtual double norm_of_unscaled() const { return 0; }
-  /// For a method that does not scale, after complete(): throws UsageError, on all ranks, if squares of norms
-  /// would leave the range of the numbers (collective over the grid).
-  virtual void require_range(const ConstDistMatrix<T>& B) const {
-    require_range_without_scaling(name(), norm_of_unscaled(), B);
-  }
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
   /// Weighs the rows of A, which then is another operator for each column: see ScaledOperator.
