@@ -129,7 +129,7 @@ enum class BoxKind {
   free,     ///< v where x is on neither bound, else 0
   chopped,  ///< v where x is on one bound and v points into the box, else 0
   arc,      ///< tv as far as x + tv is in the box, else the way from x to the bound
-  reach,    ///< 1/t for the largest t with x + tv in the box; 0 where any t has that
+  reach,    ///< 1/t for the largest t, or the least normal t, with x + tv in the box; 0 where any t has that
   step,     ///< x + tv, or the bound that it passes, or reaches but for a few roundings
   nearest   ///< the number in the box that is nearest to x, which may be anywhere; v is not read
 };
