@@ -70,7 +70,8 @@ TEMPLATE_TEST_CASE("Updates in a box say how far numbers may go, and end on boun
   using T = TestType;
   const HostKernels<T> kernels;
   const T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN(),
-          epsilon = std::numeric_limits<T>::epsilon();
+          epsilon = std::numeric_limits<T>::epsilon(), smallest = std::numeric_limits<T>::min(),
+          farthest = 1 / smallest;
   const double t = 2;
   const auto updated = [&](BoxKind kind, T v, T x, T lower, T upper) {
     T y = 7;
@@ -83,11 +84,11 @@ TEMPLATE_TEST_CASE("Updates in a box say how far numbers may go, and end on boun
       {3, 1, 0, infinity, 3, 0, 6, 0, 7},   // nothing is met
       {3, 1, 0, 4, 3, 0, 3, 1, 4},          // the upper bound is met
       {-1, 1, 0, 4, -1, 0, -1, 1, 0},       // the lower one
-      {-1, 0, 0, 4, 0, 0, 0, infinity, 0},  // v leads out of the box
+      {-1, 0, 0, 4, 0, 0, 0, farthest, 0},  // v leads out of the box
       {1, 0, 0, 4, 0, 1, 2, 0.25, 2},       // into it
-      {1, 4, 0, 4, 0, 0, 0, infinity, 4},   // out at the other end
+      {1, 4, 0, 4, 0, 0, 0, farthest, 4},   // out at the other end
       {-1, 4, 0, 4, 0, -1, -2, 0.25, 2},    // into it
-      {1, 2, 2, 2, 0, 0, 0, infinity, 2},   // there is one number
+      {1, 2, 2, 2, 0, 0, 0, farthest, 2},   // there is one number
       {0, 2, 2, 5, 0, 0, 0, 0, 2},          // no way
       {1, 0, -infinity, infinity, 1, 0, 2, 0, 2},
   };
@@ -99,10 +100,9 @@ TEMPLATE_TEST_CASE("Updates in a box say how far numbers may go, and end on boun
     for (std::size_t k = 0; k < 5; ++k) CHECK(updated(kinds_of_case[k], v, x, l, u) == expected[k]);
   }
   // Of a short way 1/t would leave the range; the step of the capped one ends on the bound.
-  const T smallest = std::numeric_limits<T>::min();
   for (const T width : {smallest / 4, std::numeric_limits<T>::denorm_min()}) {
-    CHECK(updated(BoxKind::reach, 1, 0, 0, width) == 1 / smallest);
-    CHECK(updated(BoxKind::reach, -1, 0, -width, 0) == 1 / smallest);
+    CHECK(updated(BoxKind::reach, 1, 0, 0, width) == farthest);
+    CHECK(updated(BoxKind::reach, -1, 0, -width, 0) == farthest);
     CHECK(updated(BoxKind::step, smallest / 2, 0, 0, width) == width);
   }
   // A step that ends a rounding before the bound ends on it, but one that leads away does not.
