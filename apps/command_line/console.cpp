@@ -2,9 +2,11 @@
 #include "command_line/console.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -39,6 +41,15 @@ bool output_is_lost() { return lost; }
 
 void warn(std::string_view text) { logger().warn("{}", text); }
 void complain(std::string_view text) { logger().error("{}", text); }
+
+void warn_of_no_data(const char* column, const std::vector<Index>& numbers, const char* solution) {
+  constexpr std::size_t most = 10;
+  if (numbers.empty()) return;
+  warn(fmt::format("the weights of {} {}{} are all 0, so that {} is 0 there: {}{}", numbers.size(), column,
+                   numbers.size() == 1 ? "" : "s", solution,
+                   fmt::join(numbers.begin(), numbers.begin() + std::min(most, numbers.size()), ", "),
+                   numbers.size() > most ? ", ..." : ""));
+}
 
 std::string bytes_text(Index bytes) {
   constexpr std::array<const char*, 6> units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gridlops/base/types.hpp"
 
@@ -16,6 +17,8 @@ bool output_is_lost();
 /// "gridlops: warning: …" and "gridlops: error: …" on standard error.
 void warn(std::string_view text);
 void complain(std::string_view text);
+/// Warns of the columns, or shots, whose weights are all 0, if there are any. solution: what is 0 there.
+void warn_of_no_data(const char* column, const std::vector<Index>& numbers, const char* solution);
 
 /// "1.5 MiB", "3 min 20 s".
 std::string bytes_text(Index bytes);

@@ -51,6 +51,7 @@ py::dict dict_of(const SolveReport& report) {
   result["tested_norms"] = tested;
   result["quadratures"] = quadratures;
   result["sigma_min"] = report.sigma_min;
+  result["weighted"] = report.weighted;
   result["step"] = report.step;
   result["lambdas"] = report.lambdas;
   py::list history, alarms;
@@ -308,12 +309,13 @@ void bind_error_bounds(py::module_ native) {
   native.def("error_bounds",
              [](const std::string& solver, const std::vector<double>& residual_norms,
                 const std::vector<double>& relative_gradient_norms, const std::vector<double>& tested_norms,
-                const std::vector<double>& quadratures, double sigma_min_of_solve, const Matrix<T>& B,
-                const Matrix<T>& X, std::vector<double> damp, double sigma_min, double norm_A,
-                bool is_definite, double difference_norm, const Matrix<T>* weights) {
+                const std::vector<double>& quadratures, double sigma_min_of_solve, bool weighted,
+                const Matrix<T>& B, const Matrix<T>& X, std::vector<double> damp, double sigma_min,
+                double norm_A, bool is_definite, double difference_norm, const Matrix<T>* weights) {
                SolveReport report;
                report.solver = solver;
                report.sigma_min = sigma_min_of_solve;
+               report.weighted = weighted;
                for (std::size_t j = 0; j < residual_norms.size(); ++j)
                  report.columns.push_back({.residual_norm = residual_norms[j],
                                            .relative_normal_residual_norm = relative_gradient_norms.at(j),

@@ -143,11 +143,14 @@ std::string certified_plan_text(Communicator& world, const SolveTask& task, cons
 template <Scalar T>
 std::vector<double> bounds_for_original(const SolveTask& task, const SolveReport& report,
                                         const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
-                                        const PerColumn& damp, const CompressionReport& matrix) {
+                                        const PerColumn& damp, const CompressionReport& matrix,
+                                        const std::vector<WeightRange>& weights) {
   if (row_of(task.arguments.solver).problem != ProblemKind::least_squares || !damp.any()) return {};
-  return error_bounds(
-      report, B, X,
-      {.damp = damp, .frobenius_norm = matrix.norm, .difference_norm = matrix.error * matrix.norm});
+  return error_bounds(report, B, X,
+                      {.damp = damp,
+                       .frobenius_norm = matrix.norm,
+                       .difference_norm = matrix.error * matrix.norm,
+                       .weights = weights});
 }
 
 std::string verdicts_text(const SolveTask& task, const CompressedSolve& solved,
@@ -207,16 +210,16 @@ std::vector<ColumnFigure> column_figures_of(const CompressedSolve& solved) {
   return {{"inner_iterations", inner}, {"contraction", contractions}};
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                          \
-  template double require_original(const SolveTask&, const LinearOperator<T>&, double,                   \
-                                   const LinearOperator<T>&);                                            \
-  template SolveReport solve_for_original(const SolveTask&, const LinearOperator<T>&,                    \
-                                          const LinearOperator<T>&, const ConstDistMatrix<T>&,           \
-                                          DistMatrix<T>&, const SolveOptions&, CompressedSolve&);        \
-  template CertifiedBytes certified_bytes(const SolveTask&, const LinearOperator<T>&);                   \
-  template std::vector<double> bounds_for_original(const SolveTask&, const SolveReport&,                 \
-                                                   const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, \
-                                                   const PerColumn&, const CompressionReport&);
+#define GRIDLOPS_INSTANTIATE(T)                                                                   \
+  template double require_original(const SolveTask&, const LinearOperator<T>&, double,            \
+                                   const LinearOperator<T>&);                                     \
+  template SolveReport solve_for_original(const SolveTask&, const LinearOperator<T>&,             \
+                                          const LinearOperator<T>&, const ConstDistMatrix<T>&,    \
+                                          DistMatrix<T>&, const SolveOptions&, CompressedSolve&); \
+  template CertifiedBytes certified_bytes(const SolveTask&, const LinearOperator<T>&);            \
+  template std::vector<double> bounds_for_original(                                               \
+      const SolveTask&, const SolveReport&, const ConstDistMatrix<T>&, const ConstDistMatrix<T>&, \
+      const PerColumn&, const CompressionReport&, const std::vector<WeightRange>&);
 GRIDLOPS_INSTANTIATE(float)
 GRIDLOPS_INSTANTIATE(double)
 GRIDLOPS_INSTANTIATE(std::complex<float>)

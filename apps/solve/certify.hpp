@@ -55,11 +55,12 @@ CertifiedBytes certified_bytes(const SolveTask& task, const LinearOperator<T>& A
 std::string certified_plan_text(Communicator& world, const SolveTask& task, const CertifiedBytes& mine);
 
 /// Bounds the errors for A of the solutions with C, if a least-squares solver was damped (collective over the
-/// grid).
+/// grid). weights: of the columns, if there are any; B is then weighted.
 template <Scalar T>
 std::vector<double> bounds_for_original(const SolveTask& task, const SolveReport& report,
                                         const ConstDistMatrix<T>& B, const ConstDistMatrix<T>& X,
-                                        const PerColumn& damp, const CompressionReport& matrix);
+                                        const PerColumn& damp, const CompressionReport& matrix,
+                                        const std::vector<WeightRange>& weights);
 
 /// A line that says for which matrix the verdicts hold. norms: ‖x‖ of each column.
 std::string verdicts_text(const SolveTask& task, const CompressedSolve& solved,

@@ -68,17 +68,11 @@ void warn_of_history(const SolveTask& task) {
                   history, saved_fact(task.saved, "iteration")));
 }
 
-/// Names the columns whose weights are all 0.
-void warn_of_no_data(const std::vector<WeightRange>& weights) {
-  constexpr int most = 10;
-  std::string columns;
-  int count = 0;
+std::vector<Index> columns_without_data(const std::vector<WeightRange>& weights) {
+  std::vector<Index> columns;
   for (std::size_t j = 0; j < weights.size(); ++j)
-    if (weights[j].largest == 0 && ++count <= most)
-      columns += fmt::format("{}{}", columns.empty() ? "" : ", ", j);
-  if (count > 0)
-    warn(fmt::format("the weights of {} column{} are all 0, so that X is 0 there: {}{}", count,
-                     count == 1 ? "" : "s", columns, count > most ? ", ..." : ""));
+    if (weights[j].largest == 0) columns.push_back(static_cast<Index>(j));
+  return columns;
 }
 
 /// Throws, on all ranks, if an output cannot be written, or is an input (collective over world).
@@ -124,7 +118,7 @@ ExitStatus tell_results(Communicator& world, const SolveTask& task, const Solved
   }
   write_report(world, arguments.product.report, facts_of(task, solved), measured, &report);
   if (talks) warn_of_alarms(report);
-  if (talks) warn_of_no_data(solved.weights);
+  if (talks) warn_of_no_data("column", columns_without_data(solved.weights), "X");
   const bool lacks_choice = (solved.curve && solved.curve->lacks_choice()) ||
                             (solved.sweep && !solved.sweep->without_choice().empty());
   if (all_solved(report)) return lacks_choice ? ExitStatus::check_failed : ExitStatus::done;

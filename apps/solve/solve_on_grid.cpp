@@ -93,9 +93,11 @@ void read_weights(const SolveTask& task, Columns<T>& columns, Solved& solved, bo
     W.fill([](Index, Index) { return T(1); });
   }
   if (arguments.holes != "nan") return;
-  solved.holes = mark_holes(columns.B, W);
+  const Index times = task.sweep.copies ? W.cols() : 1;  // that each number of the file is in B
+  solved.holes = mark_holes(columns.B, W) / times;
   if (shows_progress)
-    print(fmt::format("--holes nan: {} of {} numbers of B are missing\n", solved.holes, W.rows() * W.cols()));
+    print(fmt::format("--holes nan: {} of {} numbers of B are missing\n", solved.holes,
+                      W.rows() * W.cols() / times));
 }
 
 /// Reads B, bounds, and X0 into X; and chooses λ.
@@ -175,8 +177,8 @@ void bound_errors(const SolveTask& task, const MatrixOfTask<T>& A, const Columns
   }
   if (A.compression) {
     if (!A.approximation)
-      solved.compressed->bounds =
-          bounds_for_original(task, solved.report, columns.B, columns.X, solved.cost.damp, *A.compression);
+      solved.compressed->bounds = bounds_for_original(task, solved.report, columns.B, columns.X,
+                                                      solved.cost.damp, *A.compression, solved.weights);
     const std::string text = verdicts_text(task, *solved.compressed, column_norms(columns.X));
     if (shows_progress) print(text);
   }

@@ -71,6 +71,9 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
                         "error_bounds: X has ", X.cols(), " columns, B ", B.cols(), ", the report ",
                         report.columns.size(), ", and there are ", options.damp.values().size(),
                         " dampings and weights of ", options.weights.size(), " columns");
+    require<UsageError>(!is_member || columns == 0 || report.weighted != options.weights.empty(),
+                        "error_bounds: the report is of a solve ", report.weighted ? "with" : "without",
+                        " weights, and ", report.weighted ? "none" : "some", " are given here");
   });
   if (!is_member) return {};
   const std::vector<double> of_B = column_norms(B), of_X = column_norms(X);
@@ -84,9 +87,8 @@ std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatri
   std::vector<double> bounds;
   for (std::size_t j = 0; j < columns; ++j) {
     const ColumnReport& column = report.columns[j];
-    const WeightRange weights = options.weights.empty() ? WeightRange() : options.weights[j];
-    const KnownOperator A{weights.least * options.sigma_min, weights.largest * options.frobenius_norm,
-                          weights.largest * options.difference_norm};
+    const KnownOperator of_all{options.sigma_min, options.frobenius_norm, options.difference_norm};
+    const KnownOperator A = report.weighted ? with_weights(of_all, options.weights[j]) : of_all;
     // In units of ‖b‖, in which g is no smaller than A; and what sums below the range of double have lost.
     // Only problems with bounds are not scaled, and have b = 0 without x = 0.
     const double unit = of_B[j] > 0 ? of_B[j] : 1, lost = test == ToleranceTest::projected_gradient

@@ -109,25 +109,29 @@ void ScaledOperator<T>::normal_product(const ConstDistMatrix<T>& P, const ConstD
 // Single precision is squared in double precision, but 1/‖A‖² and Aᴴb, of which ε must be a number, too, are
 // not.
 template <Scalar T>
-void require_range_without_scaling(const char* solver, double norm_A, const ConstDistMatrix<T>& B) {
+void require_range_without_scaling(const char* solver, const std::vector<double>& norms,
+                                   const ConstDistMatrix<T>& B) {
   constexpr int of_A = sizeof(Real<T>) == 4 ? 44 : 240, of_B = sizeof(Real<T>) == 4 ? 64 : 470,
                 of_both = sizeof(Real<T>) == 4 ? 100 : 500;
   constexpr const char* advice =
       "; methods with a penalty do not scale their problems, and squares of their norms would leave the "
-      "range of the numbers: multiply A, B and the penalty by constants, so that norms are about 1";
-  const int power_A = norm_A > 0 && std::isfinite(norm_A) ? std::ilogb(norm_A) : 0;
-  require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A is about ", norm_A,
-                      ", or the given step says so", advice);
+      "range of the numbers: multiply A, B, weights and the penalty by constants, so that norms are about 1";
   const std::vector<int> powers = powers_of_columns(B);
-  for (std::size_t j = 0; j < powers.size(); ++j)
+  for (std::size_t j = 0; j < powers.size(); ++j) {
+    const double norm = norms[j];
+    const int power_A = norm > 0 && std::isfinite(norm) ? std::ilogb(norm) : 0;
+    require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A, with the weights of column ", j,
+                        ", is about ", norm, ", or the given step says so", advice);
     require<UsageError>(std::abs(powers[j]) <= of_B && std::abs(power_A + powers[j]) <= of_both, solver,
                         ": right-hand side ", j, " has elements of about ", std::ldexp(1.0, powers[j]),
-                        norm_A > 0 ? message(", and the norm of A is about ", norm_A) : "", advice);
+                        norm > 0 ? message(", and the norm of A is about ", norm) : "", advice);
+  }
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                \
-  template class ScaledOperator<T>;                                                            \
-  template void require_range_without_scaling(const char*, double, const ConstDistMatrix<T>&); \
+#define GRIDLOPS_INSTANTIATE(T)                                                        \
+  template class ScaledOperator<T>;                                                    \
+  template void require_range_without_scaling(const char*, const std::vector<double>&, \
+                                              const ConstDistMatrix<T>&);              \
   template int change_of_power<T>(double, int, int);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE

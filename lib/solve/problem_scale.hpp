@@ -15,9 +15,10 @@ template <Scalar T>
 inline constexpr int unscaled_powers = sizeof(Real<T>) == 4 ? 20 : 150;
 
 /// Throws UsageError, on all ranks, unless squares of norms stay in range although nothing is scaled
-/// (collective over the grid). norm_A: an estimate of ‖A‖, or 0 if there is none.
+/// (collective over the grid). norms: an estimate of ‖A‖ for each column of B, or 0 if there is none.
 template <Scalar T>
-void require_range_without_scaling(const char* solver, double norm_A, const ConstDistMatrix<T>& B);
+void require_range_without_scaling(const char* solver, const std::vector<double>& norms,
+                                   const ConstDistMatrix<T>& B);
 
 /// By how much more to change the power of two that multiplies A, given the largest norm of A or D that is
 /// seen with the present one: 0 or infinite if it tells only on which side of the range it lies. 0 if A may

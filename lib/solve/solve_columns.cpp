@@ -71,8 +71,12 @@ SolveReport solve_columns(ColumnMethod<T>& method, const ConstDistMatrix<T>& B, 
   const TraceRegion region(method.name());
   FailureScope failures;
   method.complete(options);
-  if (method.traits().test == ToleranceTest::own)
-    require_range_without_scaling(method.name(), method.norm_of_unscaled(), B);
+  if (method.traits().test == ToleranceTest::own) {
+    std::vector<double> norms;
+    for (Index j = 0; j < B.cols(); ++j)
+      norms.push_back(method.norm_of_unscaled(weights == nullptr ? 1 : weights->ranges[at(j)].largest));
+    require_range_without_scaling(method.name(), norms, B);
+  }
   log.start({method.name(), method.op().rows(), method.op().cols(), B.cols(), scalar_type_of<T>,
              tolerance_of(options, scalar_type_of<T>).one_or(default_tolerance(scalar_type_of<T>)),
              options.damp.one_or(0), options.max_iterations, B.grid()->comm().rank(),

@@ -146,6 +146,7 @@ SolveReport solve_from(Solver solver, const LinearOperator<T>& A, const ConstDis
     const RowWeights<T> weights{*operands.weights, weigh(*operands.weights, weighted)};
     report = solve_columns<T>(*method, weighted, X, chosen, before, &weights);
   }
+  report.weighted = operands.weights != nullptr;
   if (!row.has(Feature::penalty)) return report;
   report.step = chosen.step.value_or(0);
   report.lambdas = of_each_column(chosen.lambda, report);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "base/instantiate.hpp"
@@ -47,32 +48,71 @@ double weight_of(T value, Index row, Index col) {
                    KnownTo::one_rank);
 }
 
+/// floor(log₂|b|) of the larger part of b, which is neither 0 nor infinite nor NaN; else nothing.
+template <Scalar T>
+std::optional<int> power_of(T b) {
+  const auto larger = std::max(std::abs(std::real(b)), std::abs(std::imag(b)));
+  if (!(larger > 0) || !std::isfinite(larger)) return std::nullopt;
+  return std::ilogb(larger);
+}
+
+/// Maxima over a column. The first are those of weights, and of weights times −1.
+enum Maximum : std::size_t {
+  of_weights,
+  of_negative_weights,
+  of_powers,      // of two, in products of a weight and a number
+  of_multiplied,  // 1 if a weight is neither 0 nor 1
+  maxima
+};
+
+/// Throws unless the largest number of a column of W∘B keeps all its digits.
+template <Scalar T>
+void require_range(std::span<const double> largest, std::size_t column) {
+  using Limits = std::numeric_limits<Real<T>>;
+  const double power = largest[of_powers];
+  if (!(largest[of_multiplied] > 0) || !std::isfinite(power)) return;
+  require<UsageError>(power >= Limits::min_exponent + Limits::digits && power + 2 <= Limits::max_exponent,
+                      "the numbers of column ", column, " of B, times their weights, are at most about 1e",
+                      std::lround(power * std::log10(2.0)), ", which is too near the end of the range of ",
+                      name_of(scalar_type_of<T>), "; multiply the weights or B by a constant");
+}
+
 }  // namespace
 
 template <Scalar T>
 std::vector<WeightRange> weigh(const ConstDistMatrix<T>& W, DistMatrix<T>& B) {
   require_same_layout<T>(W, B, "weights");
   if (!B.grid()->is_member()) return {};
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   const std::size_t columns = at(B.cols());
-  std::vector<double> range(2 * columns, -infinity);  // the largest of each column, and of the negative ones
+  std::vector<double> found(maxima * columns, -std::numeric_limits<double>::infinity());
+  const auto of_column = [&](std::size_t j) { return std::span(found).subspan(maxima * j, maxima); };
   attempt(B.grid()->comm(), [&] {
     require_apart<T>(W, B, "weigh", "the weights and the data");
     const Index row = B.local_row_range().begin, col = B.local_col_range().begin;
     change_block<T>(W, B, [&](Index i, Index j, std::span<const T> w, std::span<T> b) {
-      double &largest = range[at(col + j)], &least = range[columns + at(col + j)];
+      const std::span<double> largest = of_column(at(col + j));
+      const auto raise = [&](Maximum which, double value) {
+        largest[which] = std::max(largest[which], value);
+      };
       for (std::size_t k = 0; k < w.size(); ++k) {
         const double weight = weight_of(w[k], row + i + static_cast<Index>(k), col + j);
-        largest = std::max(largest, weight);
-        least = std::max(least, -weight);
+        raise(of_weights, weight);
+        raise(of_negative_weights, -weight);
+        if (weight != 0 && weight != 1) raise(of_multiplied, 1);
+        if (const auto power = power_of(b[k]); power && weight != 0)
+          raise(of_powers, std::ilogb(weight) + *power);
         b[k] = weight == 0 ? T(0) : w[k] * b[k];
       }
     });
   });
-  B.grid()->comm().all_reduce(range, ReduceOp::max);
+  B.grid()->comm().all_reduce(found, ReduceOp::max);
   std::vector<WeightRange> ranges;
-  for (std::size_t j = 0; j < columns; ++j)
-    ranges.push_back(B.rows() == 0 ? WeightRange() : WeightRange{-range[columns + j], range[j]});
+  for (std::size_t j = 0; j < columns; ++j) {
+    require_range<T>(of_column(j), j);
+    ranges.push_back(B.rows() == 0
+                         ? WeightRange()
+                         : WeightRange{-of_column(j)[of_negative_weights], of_column(j)[of_weights]});
+  }
   return ranges;
 }
 

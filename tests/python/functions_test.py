@@ -233,6 +233,11 @@ def test_all_solvers():
         for solver in ("cgls", "lsqr", "lsmr"):
             X, report = gl.solve(solver, op, with_holes, weights=W, damp=0.3, tolerance=eps**0.75)
             assert np.allclose(X.local, block_of(X, of_columns), atol=eps**0.5 * 4), solver
+        assert report["weighted"] and not gl.cgls(op, data)[1]["weighted"]
+        norm = float(np.linalg.norm(A))
+        assert (gl.error_bounds(report, with_holes, X, norm, damp=0.3, weights=W) < 1).all()
+        if grid.is_member:
+            expect_error(gl.UsageError, lambda report=report, X=X, norm=norm: gl.error_bounds(report, data, X, norm, damp=0.3), "with weights, and none are given")
         R = gl.identity(op.domain, dtype=dtype)
         for X in (gl.regularized_inversion(op, data, regularizers=[(R, 0.3)], tolerance=eps**0.75)[0],
                   gl.normal_equations_inversion(op, data, regularizers=[(R, 0.3, gl.zeros(op.domain, k, dtype))], tolerance=eps**0.75)[0],

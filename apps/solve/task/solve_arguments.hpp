@@ -67,6 +67,7 @@ struct SolveArguments {
   }
   bool has_bounds() const { return options.nonnegative || !lower.empty() || !upper.empty(); }
   bool weighs() const { return !weights.empty() || holes != "none"; }
+  const char* option_of_weights() const { return weights.empty() ? "--holes nan" : "--weights"; }
   bool needs_space() const { return sweep.in_space() || !space.empty(); }
   bool sketches() const { return sigma_min_way == "probable"; }
   bool proves_sigma_min() const { return sigma_min_way == "proven"; }
@@ -113,9 +114,11 @@ void for_each_program_option(Visit&& visit) {
           "out, whatever B has there"},
          &A::weights);
   option({"holes", nullptr, Feature::weights, fixed}, &A::holes);
-  option({"variances", nullptr, Feature::variances, fixed, "Results", "V.npy",
-          "writes the diagonals of (A^H A + D^2 I)^-1: lsqr estimates them, direct is exact"},
-         &A::variances);
+  option(
+      {"variances", nullptr, Feature::variances, fixed, "Results", "V.npy",
+       "writes the diagonals of (A^H A + D^2 I)^-1, with weights w those of diag(w) A: lsqr estimates them, "
+       "direct is exact"},
+      &A::variances);
   option({"sigma-min", nullptr, error_bound, honoured}, &A::sigma_min);
   option({"algorithm", nullptr, none, honoured}, of(&A::product, &ProductArguments::algorithm));
   option({"panel", nullptr, none, honoured}, of(&A::product, &ProductArguments::panel));
@@ -131,6 +134,8 @@ const std::vector<SolverOption>& options_of_solve();
 /// Returns the rules that arguments break by themselves, whatever files and machines have, in the order in
 /// which the user is told of them.
 std::vector<Rule> rules_of(const SolveArguments& arguments);
+/// Those that say why some solvers do not take weights.
+std::vector<Rule> rules_of_weights(const SolveArguments& arguments);
 /// Tells the command line which options need or exclude each other without a reason.
 void relate_options(Options& options);
 /// Returns the option, if any, that needs the elements of a matrix; otherwise null.

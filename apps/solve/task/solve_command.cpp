@@ -94,6 +94,7 @@ class SolveCommand {
       arguments.solver = Solver::bounded;
       arguments.chooses_solver = false;
     }
+    check_rules(rules_of_weights(arguments));
     check_rules(by_solver_.rules(name_of(arguments.solver)));
     check_rules(rules_of(arguments));
     return solve(world, arguments);

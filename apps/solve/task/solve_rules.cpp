@@ -18,7 +18,7 @@ std::vector<Rule> rules_of_problem(const SolveArguments& a) {
   const SweepArguments& sweep = a.sweep;
   const bool sweeps = !sweep.damps.empty();
   const Asked precondition{"--precondition", a.is_given("--precondition")},
-      weights{a.weights.empty() ? "--holes nan" : "--weights", a.weighs()};
+      weights{a.option_of_weights(), a.weighs()};
   return {
       exclude({"--variances", a.is_given("--variances")}, precondition,
               "with scaled columns the estimates are those of the scaled X"),
@@ -58,7 +58,7 @@ std::vector<Rule> rules_of_sharing(const SolveArguments& a) {
        fmt::format("{} needs --algorithm stationary-a, and not {}: right-hand sides that share a space lie "
                    "together",
                    name, name_of(algorithm))},
-      exclude(shared, {a.weights.empty() ? "--holes nan" : "--weights", a.weighs()},
+      exclude(shared, {a.option_of_weights(), a.weighs()},
               "columns with weights of their own have operators of their own, which share nothing"),
       exclude(shared, {"--dry-run", !chooses_each && a.dry_run}),
       exclude(shared, {"--initial", !a.initial.empty()}),
@@ -78,7 +78,7 @@ std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
        fmt::format("--certify takes conjugate gradients with both matrices, not --solver {}",
                    name_of(a.solver))},
       exclude({"--certify", certifies}, {"a space, of --sweep or --space,", a.needs_space()}),
-      exclude({"--certify", certifies}, {a.weights.empty() ? "--holes nan" : "--weights", a.weighs()}),
+      exclude({"--certify", certifies}, {a.option_of_weights(), a.weighs()}),
       exclude({"--error", a.options.error > 0}, {"--precondition", a.is_given("--precondition")},
               "the solver finds z of x = P z, and the error is that of x"),
       {a.proves_sigma_min() && !may_be(a.product.algorithm, Algorithm::stationary_a) &&
@@ -104,6 +104,18 @@ std::vector<Rule> rules_of_accuracy(const SolveArguments& a) {
 }
 
 }  // namespace
+
+std::vector<Rule> rules_of_weights(const SolveArguments& a) {
+  const SolverRow& solver = row_of(a.solver);
+  std::vector<Rule> rules;
+  for (const auto& [feature, shared] :
+       {std::pair{Feature::shared_space, "space"}, {Feature::factor, "factor"}})
+    rules.push_back({a.weighs() && solver.has(feature),
+                     fmt::format("{} gives every column an operator of its own, and these share no {}: take "
+                                 "another solver than {}",
+                                 a.option_of_weights(), shared, solver.name)});
+  return rules;
+}
 
 std::vector<Rule> rules_of(const SolveArguments& arguments) {
   std::vector<Rule> rules = rules_of(requested_by(arguments, false));

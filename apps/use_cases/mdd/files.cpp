@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "command_line/console.hpp"
 #include "command_line/finite_checks.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/array_file.hpp"
@@ -265,6 +266,13 @@ Table read_pair_weights(const MddArguments& arguments, const std::shared_ptr<con
       throw InputError(
           fmt::format("{}: a weight is {}, but must not be negative; 0 stands for a missing trace",
                       arguments.weights, weight));
+  std::vector<Index> missing;
+  for (Index shot = 0; shot < weights.cols; ++shot) {
+    const auto first = weights.values.begin() + shot * weights.rows;
+    if (std::all_of(first, first + weights.rows, [](double weight) { return weight == 0; }))
+      missing.push_back(shot);
+  }
+  if (grid->is_member() && grid->comm().rank() == 0) warn_of_no_data("shot", missing, "the model");
   return weights;
 }
 

@@ -20,7 +20,7 @@ struct ErrorBoundOptions {
   /// 0: it is of one with A.
   double difference_norm = 0;
   /// Of a solve with weights what weigh() says of each column; B is then W∘B, which weigh() made. σ and ‖A‖_F
-  /// are those of A, of which diag(w) A has min w and max w times as much. Empty: all weights are 1.
+  /// are those of A, of which diag(w) A has min w and max w times as much. Empty: of one without.
   std::vector<WeightRange> weights{};
 };
 
@@ -36,6 +36,8 @@ struct ErrorBoundOptions {
 ///                gradient of A has Eᴴr − AᴴEx more, and ‖M⁻¹Aᴴ‖ is at most that minimum
 ///   products     u (‖A‖_F‖r‖/μ + (‖A‖_F‖x‖ + ‖b‖)/√μ): what rounding hides in g, with u = ε/2
 ///   damping      2u D²‖x‖/μ: the same of D²x
+///
+/// With weights the products round twice: 2u in their place.
 ///
 /// The last two are a model: products with A are off by u‖A‖_F times the norm of the vector. Errors of sums
 /// of both signs stay below (Higham, Mary: SIAM J. Sci. Comput. 41, 2019); a proof would need the number of
@@ -53,8 +55,8 @@ struct ErrorBoundOptions {
 ///
 /// report and X: from a solver with Feature::error_bound, which was given B. Throws ShapeError, on all
 /// members, if they do not match, and UsageError if a number is negative, if no matrix with this ‖A‖_F has
-/// singular values that are all ≥ σ (σ > ‖A‖_F/√n), if is_definite and difference_norm are both given, or if
-/// the members disagree.
+/// singular values that are all ≥ σ (σ > ‖A‖_F/√n), if is_definite and difference_norm are both given, if
+/// only one of report and options has weights, or if the members disagree.
 /// Reasons: docs/decisions/0052-error-bounds.md.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<double> error_bounds(const SolveReport& report, const ConstDistMatrix<T>& B,

@@ -199,7 +199,9 @@ void for_each_option(Visit&& visit) {
          &O::threshold);
   option({nullptr, "acceleration", Feature::acceleration, fixed}, &O::acceleration);
   option({nullptr, "decay", penalty, fixed}, &O::decay);
-  option({"step", "step", penalty, fixed, method, "S", "length of the steps [1/|A|^2, estimated]"}, &O::step);
+  option({"step", "step", penalty, fixed, method, "S",
+          "length of the steps [1/|A|^2, estimated; with weights w 1/(max w |A|)^2 of each column]"},
+         &O::step);
   option({"backtracking", "backtracking", penalty, fixed, method, "",
           "shortens a column's steps where they are too long"},
          &O::backtracking);

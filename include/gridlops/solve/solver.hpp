@@ -85,8 +85,9 @@ struct SolveReport {
   std::vector<ColumnReport> columns;
   std::vector<IterationRecord> history;  ///< iteration 0 first; batch after batch
   std::vector<GuardAlarm> alarms;
-  double sigma_min = 0;  ///< SolveOptions::sigma_min
-  double step = 0;       ///< the first step length, for solvers whose steps have a given length; else 0
+  double sigma_min = 0;   ///< SolveOptions::sigma_min
+  bool weighted = false;  ///< with SolverOperands::weights, of which error_bounds() must know
+  double step = 0;        ///< the first step length, for solvers whose steps have a given length; else 0
   std::vector<double> lambdas;  ///< one per column, for solvers with a penalty; else empty
   Index guard_products = 0;     ///< columns multiplied with A or Aᴴ for SolveOptions::guard
 };

@@ -25,7 +25,8 @@ struct WeightRange {
 /// B ← W∘B, and 0 where a weight is 0, whatever B has there (collective over the grid; idle ranks return at
 /// once). Returns the weights' range of each column, the same on all members. Throws, on all members,
 /// ShapeError unless W lies as B does, and UsageError, with the place, for a weight that is negative, not
-/// finite or not real, and where W and B overlap.
+/// finite or not real, where W and B overlap, and where the largest number of a column of W∘B would be so
+/// small or large that it lost digits.
 template <Scalar T>
 GRIDLOPS_EXPORT std::vector<WeightRange> weigh(const ConstDistMatrix<T>& W, DistMatrix<T>& B);
 

@@ -54,7 +54,10 @@ class Ista final : public ColumnMethod<T> {
   }
 
   void complete(SolveOptions& options) override;
-  double norm_of_unscaled() const override { return norm_; }
+  // A given step is one for the weighted problem.
+  double norm_of_unscaled(double largest_weight) const override {
+    return shortens_steps_ ? largest_weight * norm_ : norm_;
+  }
   void describe(MethodState<T>& state) override;
 
   void start(ColumnRun<T>& run) override;
@@ -128,7 +131,7 @@ void Ista<T>::complete(SolveOptions& options) {
     norm_ = estimate_norm(this->op()) * (options.backtracking ? 1 : 1.02);
     options.step = norm_ == 0 ? 1 : 1 / norm_ / norm_;
     options.checkpoint.computed.emplace_back("step");
-    shortens_steps_ = true;
+    shortens_steps_ = norm_ > 0;
   } else {
     norm_ = 1 / std::sqrt(*options.step);
   }

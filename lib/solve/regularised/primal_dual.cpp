@@ -51,7 +51,7 @@ class PrimalDual final : public ColumnMethod<T> {
                         "solver chooses the other");
   }
 
-  double norm_of_unscaled() const override { return norm_K; }
+  double norm_of_unscaled(double) const override { return norm_K; }
 
   void describe(MethodState<T>& state) override {
     state.solution(x);

@@ -77,8 +77,9 @@ class ColumnMethod {
 
   /// Chooses values for options left unset (collective over the grid). The default does nothing.
   virtual void complete(SolveOptions&) {}
-  /// ‖A‖, for a method with its own test that knows it after complete(); else 0.
-  virtual double norm_of_unscaled() const { return 0; }
+  /// ‖diag(w) A‖ or more for weights up to this, for a method with its own test that knows it after
+  /// complete(); else 0.
+  virtual double norm_of_unscaled(double /*largest_weight*/) const { return 0; }
   /// Multiplies A by 2^power from now on, for blocks with at most these columns (collective over the grid).
   virtual void scale_operator(int power, const Partition& columns) { A.set_power(power, columns); }
   /// Weighs the rows of A, which then is another operator for each column: see ScaledOperator.

@@ -13,9 +13,13 @@ Guard::Guard(Index every, double norm_A, double epsilon, Index longest_sum)
       epsilon_(epsilon),
       rounding_of_sums_(epsilon * std::sqrt(static_cast<double>(std::max<Index>(longest_sum, 1)))) {}
 
+double Guard::norm_A(const ColumnState& column) const {
+  if (column.weights.largest == 0) return 0;  // also of an A that is not finite
+  return std::ldexp(column.weights.largest * norm_A_, column.scale.A);
+}
+
 double Guard::norm_with_damping(const ColumnState& column) const {
-  return std::ldexp(column.weights.largest * norm_A_, column.scale.A) +
-         std::max(column.damp, column.damp * column.damp);
+  return norm_A(column) + std::max(column.damp, column.damp * column.damp);
 }
 
 double Guard::largest_gap(const ColumnState& column, bool follows_residual) const {

@@ -25,7 +25,8 @@ class Guard {
 
   bool is_on() const { return every_ > 0; }
   bool is_due(Index iteration) const { return is_on() && iteration % every_ == 0; }
-  double norm_A() const { return norm_A_; }
+  /// The estimate of diag(w) A of this column.
+  double norm_A(const ColumnState& column) const;
 
   /// The bound, depending on whether the method follows b − Ax. LSQR and LSMR have no r, but their norms stay
   /// within the same bound. For methods that do not follow b − Ax, √ε(‖A‖ max ‖x‖ + ‖r₀‖) is more than was

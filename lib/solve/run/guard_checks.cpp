@@ -69,9 +69,7 @@ void GuardChecks<T>::raise_alarm(Index k, GuardAlarm::Kind kind, double found, d
 template <Scalar T>
 ColumnScalars GuardChecks<T>::norm_A() const {
   ColumnScalars norms(batch_.block.count());
-  for (Index k = 0; k < norms.size(); ++k)
-    norms[k] =
-        std::ldexp(batch_.column(k).weights.largest * batch_.solve.guard.norm_A(), batch_.operator_power());
+  for (Index k = 0; k < norms.size(); ++k) norms[k] = batch_.solve.guard.norm_A(batch_.column(k));
   return norms;
 }
 

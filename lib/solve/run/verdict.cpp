@@ -16,6 +16,12 @@ double ColumnNorms::damped_residual_norm() const { return std::hypot(residual_no
 
 double ColumnNorms::tested_operator_norm() const { return std::max(operator_norm, damped_operator_norm); }
 
+KnownOperator with_weights(const KnownOperator& A, const WeightRange& weights) {
+  const bool are_one = weights.least == 1 && weights.largest == 1;
+  return {weights.least * A.sigma_min, weights.largest * A.frobenius_norm,
+          weights.largest * A.difference_norm, are_one ? A.roundings : A.roundings + 1};
+}
+
 double root_of_least_eigenvalue(double damp, const KnownOperator& A, ToleranceTest test) {
   const bool is_definite = test == ToleranceTest::residual;
   return std::hypot(damp, is_definite ? std::sqrt(A.sigma_min) : A.sigma_min);
@@ -32,7 +38,7 @@ double error_bound(const ColumnNorms& norms, const KnownOperator& A, ToleranceTe
                in_damping = 2 * std::pow(norms.damp / root, 2) * x,
                in_product = test == ToleranceTest::residual ? in_residual / root : norm_A * r + in_residual;
   const double of_bounds = test == ToleranceTest::projected_gradient ? 2 : 1;
-  return of_gradient + of_bounds * (of_difference + epsilon / 2 * (in_product + in_damping));
+  return of_gradient + of_bounds * (of_difference + epsilon / 2 * (A.roundings * in_product + in_damping));
 }
 
 namespace {

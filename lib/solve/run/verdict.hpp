@@ -41,7 +41,10 @@ struct KnownOperator {
   double sigma_min = 0;        ///< no singular value is smaller; with the residual test, no eigenvalue
   double frobenius_norm = 0;   ///< ‖A‖_F or more
   double difference_norm = 0;  ///< ‖A − Ã‖ or more, where the norms are those of a solve with Ã
+  int roundings = 1;           ///< of a number in a product with A, and in b
 };
+/// The same of diag(w) A: a weight that is not 1 rounds a product, and b, once more.
+KnownOperator with_weights(const KnownOperator& A, const WeightRange& weights);
 
 /// Throws UsageError unless a number of these can be one, for an operator of this shape.
 void require_usable(const ErrorBoundOptions& options, Index rows, Index cols);

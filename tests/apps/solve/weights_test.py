@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that `gridlops solve` with a weight for each number of B finds what NumPy finds for the weighted rows of each column.
 weights_test.py LAUNCH PROGRAM"""
+import json
 import sys
 from pathlib import Path
 
@@ -71,27 +72,48 @@ def check_holes(suite, rng):
     # A sweep solves one right-hand side with its weights for each damping.
     np.save(suite.folder / "B.npy", problem.B[:, :1])
     damps = np.geomspace(0.01, 1, 3)
-    _, X, _ = problem.solve("--holes", "nan", "--damps", "0.01:1:3", "--tolerance", 1e-11)
+    run, X, report = problem.solve("--holes", "nan", "--damps", "0.01:1:3", "--tolerance", 1e-11)
     expected = [weighted_solution(problem.A, problem.B[:, :1], np.where(holes[:, :1], 0, 1), damp)[:, 0] for damp in damps]
     problem.check(X, np.stack(expected, axis=1), 1e-10, "sweep")
+    missing = holes[:, 0].sum()
+    suite.check(f"{missing} of 40 numbers of B are missing" in run.output and report["figures"]["holes"] == missing, run.output, report["figures"])
     # λ is relative to the weighted problem: x is 0 from 1 on.
     for share, is_zero in ((1.001, True), (0.9, False)):
         _, X, _ = problem.solve("--holes", "nan", "--weights", "w.npy", "--solver", "fista", "--lambda-relative", share, "--iterations", 3000)
         suite.check(X is None or (not X.any()) is is_zero, "lambda", share, X)
 
 
+def check_compressed(suite, rng):
+    """Bounds of the distance from the solution with the matrix that was compressed contain weights."""
+    columns, models = np.linalg.qr(rng.standard_normal((120, 2)))[0], np.linalg.qr(rng.standard_normal((60, 2)))[0]
+    A = columns @ np.diag([1, 0.005]) @ models.T  # the compression leaves the small part out
+    problem = Problem(suite, A, np.outer(columns[:, 1], [1, 2]) + 0.1 * rng.standard_normal((120, 2)))
+    W = np.repeat([[100.0, 1.0]], 120, axis=0)
+    np.save(suite.folder / "W.npy", W)
+    suite.succeeded(suite.run("compress", "--matrix", "A.npy", "--output", "compressed", "--tolerance", 0.01))
+    suite.succeeded(suite.run("solve", "--matrix", "compressed", "--rhs", "B.npy", "--output", "X.npy", "--weights", "W.npy", "--damp", 1, "--tolerance", 1e-12,
+                              "--report", "compressed.json"))
+    X, report = np.load(suite.folder / "X.npy"), json.loads((suite.folder / "compressed.json").read_text(encoding="utf-8"))
+    distances = np.linalg.norm(X - weighted_solution(A, problem.B, W, 1), axis=0)
+    bounds = np.array([column["original_error_bound"] for column in report["columns"]])
+    suite.check(distances[0] > 1 and (distances <= bounds).all() and (bounds <= 1e4 * distances).all(), "original bounds", distances, bounds)
+
+
 def check_refusals(suite, rng):
     problem = Problem(suite, conditioned(rng, 12, 5, "f32"), program.random_matrix(rng, (12, 3), "f32"))
     for name, W in (("negative", np.where(np.arange(36).reshape(12, 3) == 22, -2, 1)), ("infinite", np.full((12, 3), np.inf)),
-                    ("short", np.ones((11, 3))), ("wide", np.ones((12, 2)))):
+                    ("tiny", np.full((12, 3), 1e-38)), ("short", np.ones((11, 3))), ("wide", np.ones((12, 2)))):
         np.save(suite.folder / f"{name}.npy", W.astype("f4"))
     np.save(suite.folder / "double.npy", np.ones((12, 3)))
     for words, status, said in ((["--weights", "negative.npy"], 2, "the weight of row 7 of column 1 is -2"),
                                 (["--weights", "infinite.npy"], 2, "column 0 is inf"), (["--weights", "short.npy"], 65, "short.npy is 11 x 3"),
                                 (["--weights", "wide.npy"], 65, "wide.npy is 12 x 2"), (["--weights", "missing.npy"], 65, "missing.npy"),
                                 (["--weights", "double.npy"], 65, "save the weights as f32"),
-                                (["--holes", "nan", "--solver", "block-cgls"], 2, "means nothing to block-cgls"),
-                                (["--holes", "nan", "--solver", "direct"], 2, "means nothing to direct")):
+                                (["--weights", "tiny.npy"], 2, "multiply the weights or B by a constant"),
+                                (["--holes", "nan", "--solver", "block-cgls"], 2, "--holes nan gives every column an operator of its own, and these share no space"),
+                                (["--holes", "nan", "--solver", "direct"], 2, "share no factor: take another solver than direct"),
+                                (["--weights", "wide.npy", "--damps", "0.1:1:3", "--sweep", "direct", "--choose", "lcurve"], 2,
+                                 "--weights gives every column an operator of its own, and these share no factor")):
         run, _, _ = problem.solve(*words, status=status)
         suite.check(len(run.error_lines) == 1 and said in run.error_lines[0], "should say", said, run.errors)
 
@@ -100,6 +122,7 @@ def test(suite, full):
     rng = np.random.default_rng(71)
     check_weights(suite, rng)
     check_holes(suite, rng)
+    check_compressed(suite, rng)
     check_refusals(suite, rng)
 
 

@@ -497,6 +497,13 @@ def test_weights(suite):
         suite.check(len(columns) == shots * (len(G) if "--independent" in options else 1), "columns", len(columns), *what)
         if "--independent" not in options:
             suite.close(np.array([column["residual_norm"] for column in columns]), norms, 1e-8, "norms of the shots", *what)
+    missing = weights.copy()
+    missing[:, 2] = 0
+    np.save(suite.folder / "missing_shot.npy", missing)
+    run = suite.run("mdd", "--kernel", "g.npy", "--data", "all.npy", "--weights", "missing_shot.npy", "--iterations", 300, "--tolerance", 1e-9, "--save", "weighted",
+                    ranks=3)
+    suite.check("the weights of 1 shot are all 0, so that the model is 0 there: 2" in run.errors and run.status in (0, 3), run.status, run.errors)
+    suite.check(not np.load(suite.folder / "weighted/inverted.npy")[..., 2].any(), "a shot without data has a model")
     np.save(suite.folder / "few.npy", weights[:6])
     np.save(suite.folder / "negative.npy", weights - 0.5)
     for options, status, words in [(("--weights", "few.npy"), 65, ["few.npy is 6 x 4", "7 receivers", "4 shots"]),

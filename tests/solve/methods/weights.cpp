@@ -4,11 +4,15 @@
 #include "gridlops/solve/weights.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "gridlops/base/error.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/factor.hpp"
+#include "solve/run/guard.hpp"
 #include "support/grids.hpp"
 #include "support/lapack.hpp"
 #include "support/solution_checks.hpp"
@@ -238,6 +242,119 @@ TEST_CASE("Bounds of errors scale sigma_min and the norm by the weights of each 
       CHECK(bounds[static_cast<std::size_t>(j)] <= 1e4 * std::sqrt(squares));
     }
   }
+}
+
+TEST_CASE("Bounds of errors contain what rounding of weighted products hides") {
+  using T = float;
+  constexpr Index columns = 4000;
+  const double a = 1.37F;  // a float
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A =
+        dense_operator<T>(grid, Algorithm::stationary_a, 1, 1, [a](Index, Index) { return T(a); });
+    DistMatrix<T> B(grid, A->range().layout(columns)), W(grid, A->range().layout(columns)),
+        X(grid, A->domain().layout(columns));
+    const Element<T> b = [a](Index, Index j) {
+      return static_cast<T>(a * (1.5 + 0.5 * counter_uniform(50, 0, j)));
+    };
+    B.fill(b);
+    W.fill([](Index, Index j) { return static_cast<T>(1.5 + 0.5 * counter_uniform(51, 0, j)); });
+    const SolveReport report = solve<T>(
+        Solver::cgls, *A, B, X,
+        {.max_iterations = 50, .tolerance = 1e-7, .sigma_min = a, .frobenius_norm = a}, {.weights = &W});
+    ErrorBoundOptions known{.sigma_min = a, .frobenius_norm = a};
+    known.weights = weigh<T>(W, B);
+    const std::vector<double> bounds = error_bounds(report, B, X, known);
+    const std::vector<T> found = everywhere(X);
+    if (!grid->is_member()) continue;
+    Index outside = 0;
+    for (Index j = 0; j < columns; ++j) {
+      const double error = std::abs(static_cast<double>(found[static_cast<std::size_t>(j)]) - b(0, j) / a);
+      outside += error > bounds[static_cast<std::size_t>(j)] ? 1 : 0;
+    }
+    CAPTURE(describe(*grid));
+    CHECK(outside == 0);
+    CHECK(*std::max_element(bounds.begin(), bounds.end()) < 1e-5);
+  }
+}
+
+TEST_CASE("Bounds of errors are refused unless they know of the weights that a solve had") {
+  using T = double;
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, random_elements<T>(7));
+    DistMatrix<T> B(grid, A->range().layout(nrhs)), W(grid, A->range().layout(nrhs)),
+        X(grid, A->domain().layout(nrhs));
+    B.fill(random_elements<T>(4));
+    W.fill([](Index, Index) { return 0.01; });
+    const SolveReport plain = solve<T>(Solver::cgls, *A, B, X, {.damp = 0.1}),
+                      weighted = solve<T>(Solver::cgls, *A, B, X, {.damp = 0.1}, {.weights = &W});
+    const ErrorBoundOptions without{.damp = 0.1, .frobenius_norm = 100};
+    ErrorBoundOptions with = without;
+    with.weights = weigh<T>(W, B);
+    const auto refusal = [&](const SolveReport& report, const ErrorBoundOptions& options) {
+      return message_of<UsageError>([&] { error_bounds(report, B, X, options); });
+    };
+    CHECK(error_bounds(weighted, B, X, with).size() == (grid->is_member() ? nrhs : 0));
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    CHECK(refusal(weighted, without).find("a solve with weights, and none are given") != std::string::npos);
+    CHECK(refusal(plain, with).find("a solve without weights, and some are given") != std::string::npos);
+  }
+}
+
+TEST_CASE("Weights that take data or products out of the range of the type are refused") {
+  using T = float;
+  for (const auto& grid : compact_grids()) {
+    // Column 1 has these numbers and weights, and its neighbours ordinary ones, of which some are small.
+    const auto refusal = [&](Solver solver, float b, float w, float of_A = 1,
+                             const SolveOptions& options = {}) {
+      const Element<T> matrix = [of_A](Index i, Index j) { return of_A * random_elements<T>(7)(i, j); };
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, matrix);
+      DistMatrix<T> B(grid, A->range().layout(3)), W(grid, A->range().layout(3)),
+          X(grid, A->domain().layout(3));
+      const float usual_w = 1 / of_A;
+      B.fill([b](Index i, Index j) {
+        return random_elements<T>(4)(i, j) * (j == 1 ? b : i % 5 == 0 ? 1e-24F : 1);
+      });
+      W.fill([w, usual_w](Index i, Index j) {
+        return j == 1 && i % 7 > 0 ? w : i % 3 == 0 && j != 1 ? 0.5F * usual_w : j == 1 ? 0 : usual_w;
+      });
+      return message_of<UsageError>([&] { solve<T>(solver, *A, B, X, options, {.weights = &W}); });
+    };
+    const auto sparse = [](std::optional<double> step = {}) {
+      SolveOptions options{.max_iterations = 3, .lambda = 0.01};
+      options.step = step;
+      return options;
+    };
+    const std::string small = refusal(Solver::cgls, 1e-24F, 1e-24F),
+                      large = refusal(Solver::lsqr, 1e20F, 1e20F),
+                      of_holes = refusal(Solver::cgls, 1e-34F, 1),
+                      of_small_data = refusal(Solver::cgls, 1e-20F, 1e-8F),
+                      far_weights = refusal(Solver::fista, 1e22F, 1e-22F, 1, sparse()),
+                      near_weights = refusal(Solver::fista, 1e6F, 1e-6F, 1, sparse()),
+                      of_large_A = refusal(Solver::fista, 1, 1e-20F, 1e20F, sparse()),
+                      of_step = refusal(Solver::fista, 1e-10F, 1e10F, 1, sparse(1e-24));
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    CHECK(small.find("the numbers of column 1 of B, times their weights, are at most about 1e-4") !=
+          std::string::npos);
+    CHECK(large.find("the numbers of column 1 of B, times their weights, are at most about 1e4") !=
+          std::string::npos);
+    CHECK(far_weights.find("fista: the norm of A, with the weights of column 1, is about") !=
+          std::string::npos);
+    for (const std::string& none : {of_holes, of_small_data, near_weights, of_large_A, of_step})
+      CHECK(none == "");
+  }
+}
+
+TEST_CASE("A column without data raises no alarm, whatever norm the guard has for A") {
+  const Guard guard(1, std::numeric_limits<double>::infinity(), 1e-16, 10);
+  ColumnState column;
+  column.first_residual_norm = 1;
+  column.weights = {0, 0};
+  CHECK(guard.norm_A(column) == 0);
+  CHECK(std::isfinite(guard.largest_gap(column, true)));
+  column.weights = {0, 1};
+  CHECK(std::isinf(guard.norm_A(column)));
 }
 
 TEST_CASE("Small and empty problems take weights, and NaN without one is a hole") {

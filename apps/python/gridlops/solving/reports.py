@@ -39,6 +39,7 @@ class SolveReport(dict[str, Any]):
     tested_norms: npt.NDArray[np.float64]  #: the tested norm, from its definition, over its reference
     quadratures: npt.NDArray[np.float64]  #: for :func:`error_bounds`: 1, or what Gauss-Radau quadrature leaves of it
     sigma_min: float  #: the option
+    weighted: bool  #: whether numbers of B had weights
     step: float  #: the first step of ista and fista; else 0
     lambdas: list[float]  #: of ista and fista; else empty
     history: list[IterationRecord]

@@ -459,13 +459,14 @@ def error_bounds(report: SolveReport, B: Matrix, X: Matrix, frobenius_norm: floa
     the error, and the bounds are infinite. Rounding is part of the bounds, by the model in docs/solvers.md.
 
     If the solver was given an approximation of A, such as a compressed matrix, ``difference_norm`` is the 2-norm of the
-    difference or more: the bounds are then those of the distance from the solution with A. ``weights`` are those of the solve.
+    difference or more: the bounds are then those of the distance from the solution with A. ``weights`` are those of the solve, and
+    must be given if it had any.
     """
     same_type(B, X)
     damps = [float(value) for value in np.atleast_1d(np.asarray(damp, np.float64))]
     return np.asarray(functions_for(X.dtype).error_bounds(
         report["solver"], report["residual_norms"], report["relative_normal_residual_norms"], report["tested_norms"], report["quadratures"],
-        report["sigma_min"], B.native, X.native, damps, sigma_min, frobenius_norm, definite, difference_norm,
+        report["sigma_min"], report["weighted"], B.native, X.native, damps, sigma_min, frobenius_norm, definite, difference_norm,
         None if weights is None else same_type(X, weights).native))
 
 
