@@ -293,7 +293,7 @@ TEST_CASE("Bounds of errors are refused unless they know of the weights that a s
     const auto refusal = [&](const SolveReport& report, const ErrorBoundOptions& options) {
       return message_of<UsageError>([&] { error_bounds(report, B, X, options); });
     };
-    CHECK(error_bounds(weighted, B, X, with).size() == (grid->is_member() ? nrhs : 0));
+    CHECK(std::ssize(error_bounds(weighted, B, X, with)) == (grid->is_member() ? nrhs : 0));
     if (!grid->is_member()) continue;
     CAPTURE(describe(*grid));
     CHECK(refusal(weighted, without).find("a solve with weights, and none are given") != std::string::npos);
@@ -331,7 +331,7 @@ TEST_CASE("Weights that take data or products out of the range of the type are r
                       of_small_data = refusal(Solver::cgls, 1e-20F, 1e-8F),
                       far_weights = refusal(Solver::fista, 1e22F, 1e-22F, 1, sparse()),
                       near_weights = refusal(Solver::fista, 1e6F, 1e-6F, 1, sparse()),
-                      of_large_A = refusal(Solver::fista, 1, 1e-20F, 1e20F, sparse()),
+                      of_large_A = refusal(Solver::fista, 1, 1e-16F, 1e16F, sparse()),
                       of_step = refusal(Solver::fista, 1e-10F, 1e10F, 1, sparse(1e-24));
     if (!grid->is_member()) continue;
     CAPTURE(describe(*grid));
