@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <span>
 
 #include "gridlops/base/version.hpp"
 #include "gridlops/comm/mpi.hpp"
@@ -47,7 +48,7 @@ void warn_of_no_data(const char* column, const std::vector<Index>& numbers, cons
   if (numbers.empty()) return;
   warn(fmt::format("the weights of {} {}{} are all 0, so that {} is 0 there: {}{}", numbers.size(), column,
                    numbers.size() == 1 ? "" : "s", solution,
-                   fmt::join(numbers.begin(), numbers.begin() + std::min(most, numbers.size()), ", "),
+                   fmt::join(std::span(numbers).first(std::min(most, numbers.size())), ", "),
                    numbers.size() > most ? ", ..." : ""));
 }
 
