@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// All of the library, for programs that want one header. A program may include the headers that it needs instead.
+// All of the library, for programs that want one header. A program may include the headers that it needs
+// instead.
 
 #include "gridlops/base/counters.hpp"
 #include "gridlops/base/elements.hpp"
