@@ -255,7 +255,7 @@ std::string tolerance_text(const std::vector<Solver>& solvers) {
   std::string text = "A column has converged when,";
   const char* separator = "";
   using enum ToleranceTest;
-  for (const ToleranceTest test : {gradient, backward_error, residual, own}) {
+  for (const ToleranceTest test : {gradient, projected_gradient, backward_error, residual, own}) {
     std::vector<Solver> named;
     for (const Solver solver : solvers)
       if (row_of(solver).test == test) named.push_back(solver);

@@ -324,10 +324,10 @@ void bind_error_bounds(py::module_ native) {
                const py::gil_scoped_release release;
                ErrorBoundOptions known{std::move(damp), sigma_min, norm_A, is_definite, difference_norm};
                if (weights == nullptr) return error_bounds<T>(report, B.matrix, X.matrix, known);
-               DistMatrix<T> weighted = allocate_matrix<T>(B.matrix.grid(), B.matrix.layout());
-               copy<T>(B.matrix, weighted);
-               known.weights = weigh<T>(weights->matrix, weighted);
-               return error_bounds<T>(report, weighted, X.matrix, known);
+               DistMatrix<T> weighted_B = allocate_matrix<T>(B.matrix.grid(), B.matrix.layout());
+               copy<T>(B.matrix, weighted_B);
+               known.weights = weigh<T>(weights->matrix, weighted_B);
+               return error_bounds<T>(report, weighted_B, X.matrix, known);
              });
   native.def(
       "frobenius_norm", [](const Matrix<T>& A) { return frobenius_norm<T>(A.matrix); },

@@ -82,7 +82,7 @@ def check_texts(suite):
                     for solver in part[0].split(", ") for meaning in [part[1].strip()]}
         suite.check(sorted(meanings) == sorted(solvers), name, "--tolerance:", tolerance)
         for solver, meaning in meanings.items():
-            word = {"cg": "|b - A x - D^2 x|", "minres": "|b - A x - D^2 x|", "ista": "a step moves x", "lsqr": "|r|"}.get(
+            word = {"bounded": "|what bounds leave of A^H", "cg": "|b - A x - D^2 x|", "minres": "|b - A x - D^2 x|", "ista": "a step moves x", "lsqr": "|r|"}.get(
                 {"fista": "ista", "proximal-gradient": "ista", "lsmr": "lsqr"}.get(solver, solver), "|A^H (b - A x) - D^2 x|")
             suite.check(word in meaning, name, solver, "tests", meaning)
 

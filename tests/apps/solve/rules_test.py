@@ -23,6 +23,10 @@ SOLVE = [
     (["--solver", "block-cgls", "--algorithm", "summa"], "--solver block-cgls works with --algorithm stationary-a only, not with summa"),
     (["--one-pass", "on", "--storage", "columns"],
      "--one-pass on and --storage columns exclude each other: one pass reads A packed; leave --storage out"),
+    (["--weights", "W.npy", "--solver", "direct"],
+     "--weights gives every column an operator of its own, and these share no factor: take another solver than direct"),
+    (["--holes", "nan", "--solver", "block-cgls"],
+     "--holes nan gives every column an operator of its own, and these share no space: take another solver than block-cgls"),
     (["--solver", "lsqr", "--variances", "V.npy", *SCALED],
      "--variances and --precondition exclude each other: with scaled columns the estimates are those of the scaled X"),
     ([*SWEEP, *SCALED], "--damps and --precondition exclude each other: with scaled columns the damping is part of the operator, "
