@@ -8,16 +8,19 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <utility>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "command_line/grid.hpp"
+#include "gridlops/comm/failure.hpp"
 #include "gridlops/compressed/compressed_matrix.hpp"
 #include "gridlops/ops/matrix_mult.hpp"
 #include "machine/limits.hpp"
 #include "matrix/matrix_file.hpp"
 #include "matrix/memory_plan.hpp"
+#include "measure/file_hash.hpp"
 #include "measure/report.hpp"
 #include "solve/sweep.hpp"
 #include "subcommands.hpp"
@@ -125,6 +128,17 @@ T intercept_as(std::complex<double> value) {
   }
 }
 
+/// Of its file, or of the manifest of its folder, which has the hashes of the files (collective).
+std::string hash_of_compressed(Communicator& comm, const std::string& name) {
+  std::string hash;
+  attempt(comm, [&] {
+    if (comm.rank() != 0) return;
+    std::error_code ignored;
+    hash = hash_of_file(std::filesystem::is_directory(name, ignored) ? name + "/manifest.json" : name);
+  });
+  return broadcast_text(comm, hash, 0);
+}
+
 template <Scalar T>
 RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& options,
                           const std::shared_ptr<const ProcessGrid>& grid, const RidgeFiles& files,
@@ -132,12 +146,15 @@ RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& o
   Stopwatch clock;
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
   OperatorPtr<T> op;
+  std::string hash_of_A;
   if (files.A.is_compressed()) {
     op = read_compressed<T>(grid, files.A.name(), files.A.header());
+    if (saved.is_used()) hash_of_A = hash_of_compressed(grid->comm(), files.A.name());
   } else {
     DistMatrix<T> A = allocate_matrix<T>(
         grid, matrix_layout(Algorithm::stationary_a, *grid, files.A.rows(), files.A.cols()));
     read_matrix(files.A.name(), files.A.header(), A);
+    if (saved.is_used()) hash_of_A = fmt::format("{:016x}", hash_of_elements<T>(A));
     op = matrix_mult(Algorithm::stationary_a, std::move(A));
   }
   measured.read_seconds += clock.lap();
@@ -149,7 +166,7 @@ RidgeReport ridge_on_grid(const RidgeArguments& arguments, const RidgeOptions& o
     prepared.emplace(*op, each, fits, files.B.cols);
     op.reset();
   });
-  saved.begin(grid, prepared->fingerprint(), std::max<Index>(prepared->columns_at_a_time(), 1));
+  saved.begin(grid, hash_of_A, std::max<Index>(prepared->columns_at_a_time(), 1));
   const StreamedRidge stream{arguments.rhs,  arguments.output, files.B,
                              files.A.cols(), options,          !arguments.scores.empty()};
   const RidgeReport found = TargetStream<T>(stream, grid, *prepared, saved, measured).run();
@@ -321,11 +338,19 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   if (!validates && !arguments.scores.empty())
     throw UsageError(
         "--scores are those of folds, but there are none; give --folds, or --alphas FIRST:LAST:COUNT");
+  if (!validates && arguments.choose_for != "each")
+    throw UsageError(fmt::format(
+        "--choose-for {} shares the choice of a damping, but without folds none is chosen; give --folds, or "
+        "--alphas FIRST:LAST:COUNT",
+        arguments.choose_for));
   const ProductShape shape{files.A.rows(), files.A.cols(), files.B.cols, files.common.type};
   if (arguments.choose_for == "all") {
     options.groups.assign(static_cast<std::size_t>(shape.nrhs), 0);
   } else if (arguments.choose_for != "each") {
     options.groups = whole_numbers(world, arguments.choose_for, "a group", "numbers of groups");
+    if (std::ssize(options.groups) != shape.nrhs)
+      throw InputError(fmt::format("{} has {} numbers of groups, but {} has {} columns; give one for each",
+                                   arguments.choose_for, options.groups.size(), arguments.rhs, shape.nrhs));
   }
   const bool keeps_scores = !arguments.scores.empty() || !options.groups.empty();
   const auto memory = memory_of(options, shape, fits, keeps_scores, world.size());

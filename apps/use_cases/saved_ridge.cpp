@@ -4,15 +4,19 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
+#include <bit>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
+#include "gridlops/io/output_folder.hpp"
 #include "gridlops/io/text_file.hpp"
 
 namespace gridlops::program {
@@ -20,7 +24,19 @@ namespace gridlops::program {
 namespace {
 
 // The rows of a batch's figures, before its scores.
-enum Figure { chosen, alpha, score, intercept, imaginary, reason, residual, gradient, of_target, count };
+enum Figure {
+  chosen,
+  alpha,
+  score,
+  intercept,
+  imaginary,
+  reason,
+  residual,
+  gradient,
+  of_run,
+  of_targets,
+  count
+};
 
 std::string manifest_of(const std::string& directory) { return directory + "/manifest.json"; }
 std::string file_of(const std::string& directory, const std::string& pass, Range columns, const char* what) {
@@ -48,11 +64,52 @@ std::string text_of(Communicator& comm, const std::string& path) {
   return broadcast_text(comm, text, 0);
 }
 
-bool is_close(double one, double other) {
-  return std::abs(one - other) <= 1e-5 * std::max(std::abs(one), std::abs(other));
+constexpr const char* elements_of_A = "elements of A";
+
+/// SplitMix64's.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+template <class Number>
+std::uint64_t bits_of(Number x) {
+  if constexpr (sizeof(Number) == 4) {
+    return std::bit_cast<std::uint32_t>(x);
+  } else {
+    return std::bit_cast<std::uint64_t>(x);
+  }
 }
 
+/// As many bits of a hash as a number has.
+double as_number(std::uint64_t hash) { return static_cast<double>(hash >> 11U); }
+
 }  // namespace
+
+template <Scalar T>
+std::uint64_t hash_of_elements(const ConstDistMatrix<T>& A) {
+  const MatrixView<const T> mine = A.local();
+  const Range rows = A.local_row_range(), cols = A.local_col_range();
+  std::uint64_t sum = 0;  // which has no order
+  for (Index j = 0; j < mine.cols; ++j)
+    for (Index i = 0; i < mine.rows; ++i) {
+      const std::uint64_t place =
+          mixed(static_cast<std::uint64_t>(rows.begin + i + (cols.begin + j) * A.rows()));
+      if constexpr (gridlops::is_complex<T>) {
+        sum += mixed(mixed(place ^ bits_of(mine(i, j).real())) ^ bits_of(mine(i, j).imag()));
+      } else {
+        sum += mixed(place ^ bits_of(mine(i, j)));
+      }
+    }
+  Communicator& comm = A.grid()->comm();
+  std::vector<Index> sums(static_cast<std::size_t>(comm.size()));
+  const auto my_sum = std::bit_cast<Index>(sum);
+  comm.all_gather(std::span(&my_sum, 1), sums);
+  sum = 0;
+  for (const Index of_rank : sums) sum += std::bit_cast<std::uint64_t>(of_rank);
+  return sum;
+}
 
 SavedRidge::SavedRidge(Communicator& world, std::string checkpoint, std::string restart,
                        const nlohmann::ordered_json& problem)
@@ -72,33 +129,50 @@ SavedRidge::SavedRidge(Communicator& world, std::string checkpoint, std::string 
             "or begin anew without --restart",
             path, name, found_.contains(name) ? json_text(found_[name]) : "unknown", json_text(value)));
     if (!found_.contains("batch") || !found_["batch"].is_number_integer() || found_["batch"] < 1 ||
-        !found_.contains("fingerprint") || !found_["fingerprint"].is_number())
-      throw InputError(fmt::format("{} is damaged: it lacks the batch or the fingerprint", path));
+        !found_.contains(elements_of_A) || !found_[elements_of_A].is_string())
+      throw InputError(fmt::format("{} is damaged: it lacks the batch or the hash of A", path));
     batch_ = found_["batch"].get<Index>();
   }
   if (checkpoint_.empty()) return;
+  refuse_another_run();
+  attempt(world, [&] {
+    if (world.rank() == 0)
+      gridlops::claim_folder(checkpoint_, "ridge", [](const std::string& name) {
+        return name == "manifest.json" || name.starts_with("scored-") || name.starts_with("fitted-");
+      });
+  });
+}
+
+/// Throws OutputError if `checkpoint` has batches of a run that this one does not go on with (collective).
+void SavedRidge::refuse_another_run() const {
   std::error_code error;
   std::array<Index, 1> same{0};
-  if (world.rank() == 0 && !restart_.empty())
+  if (world_.rank() == 0 && !restart_.empty())
     same[0] = std::filesystem::equivalent(checkpoint_, restart_, error) ? 1 : 0;
-  world.broadcast(same, 0);
-  if (same[0] == 0 && exists(world, manifest_of(checkpoint_)))
+  world_.broadcast(same, 0);
+  if (same[0] == 0 && exists(world_, manifest_of(checkpoint_)))
     throw OutputError(fmt::format(
         "{} holds the batches of another run: go on with them by --restart {}, or take another directory",
         checkpoint_, checkpoint_));
-  claim_folder(world, checkpoint_, "ridge", {"manifest.json"});
 }
 
-void SavedRidge::begin(const std::shared_ptr<const ProcessGrid>& grid, double fingerprint, Index batch) {
+void SavedRidge::begin(const std::shared_ptr<const ProcessGrid>& grid, const std::string& hash_of_A,
+                       Index batch) {
   grid_ = grid;
-  if (!restart_.empty() && !is_close(found_["fingerprint"].get<double>(), fingerprint))
+  if (!is_used()) return;
+  if (!restart_.empty() && found_[elements_of_A] != hash_of_A)
     throw InputError(
-        fmt::format("{} is of a run with another A: its products have the mark {}, and those of this A {}",
-                    manifest_of(restart_), found_["fingerprint"].get<double>(), fingerprint));
-  if (checkpoint_.empty()) return;
+        fmt::format("{} is of a run with another A: its elements have the hash {}, and those of "
+                    "this A {}",
+                    manifest_of(restart_), json_text(found_[elements_of_A]), hash_of_A));
   nlohmann::ordered_json json = problem_;
-  json["fingerprint"] = fingerprint;
-  json["batch"] = batch;
+  json[elements_of_A] = hash_of_A;
+  json["batch"] = this->batch(batch);
+  std::uint64_t hash = 0;
+  for (const char letter : json_text(json)) hash = mixed(hash ^ static_cast<unsigned char>(letter));
+  of_this_run_ = as_number(hash);
+  if (checkpoint_.empty()) return;
+  refuse_another_run();  // which may have begun meanwhile
   attempt(world_, [&] {
     if (world_.rank() == 0)
       write_text_file(manifest_of(checkpoint_),
@@ -112,21 +186,22 @@ bool SavedRidge::load(const std::string& pass, Range columns, const std::string&
   if (restart_.empty()) return false;
   const std::string path = file_of(restart_, pass, columns, "figures");
   if (!exists(world_, path)) return false;
-  DistMatrix<T> one = allocate_matrix<T>(grid_, column_blocks(*grid_, header.rows, 1));
-  read_columns(rhs, header, columns.begin, one);
-  const double norm = column_norms(one).front();
   const MatrixHeader saved = read_matrix_header(world_, path);
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
   const Index scores = std::ssize(report.fold_scores) / columns.size;
   if (saved.rows != count + scores || saved.cols != columns.size || saved.type != ScalarType::f64)
-    throw InputError(fmt::format("{} has figures of {} x {}, but {} x {} are expected: remove {}", path,
-                                 saved.rows, saved.cols, count + scores, columns.size, path));
+    return false;
   DistMatrix<double> figures = allocate_matrix<double>(grid_, replicated(saved.rows, saved.cols));
   read_matrix(path, saved, figures);
   const MatrixView<const double> all = std::as_const(figures).local();
-  if (!is_close(all(of_target, 0), norm))
-    throw InputError(fmt::format("{} is of other targets: column {} of {} has norm {}, but had {}", path,
-                                 columns.begin, rhs, norm, all(of_target, 0)));
+  if (all(of_run, 0) != of_this_run_) return false;
+  DistMatrix<T> B = allocate_matrix<T>(grid_, column_blocks(*grid_, header.rows, columns.size));
+  read_columns(rhs, header, columns.begin, B);
+  if (all(of_targets, 0) != as_number(hash_of_elements<T>(B)))
+    throw InputError(fmt::format(
+        "{} is of other targets: columns {} to {} (from 0) of {} are not as they were; give the targets of "
+        "that run, or begin anew without --restart",
+        path, columns.begin, columns.end() - 1, rhs));
   for (Index j = 0; j < columns.size; ++j) {
     RidgeColumn& column = report.columns[at(j)];
     column.chosen = static_cast<Index>(all(chosen, j));
@@ -147,7 +222,7 @@ bool SavedRidge::load(const std::string& pass, Range columns, const std::string&
 template <Scalar T>
 void SavedRidge::save(const std::string& pass, Range columns, const ConstDistMatrix<T>& B,
                       const RidgeReport& report, const DistMatrix<T>* X) const {
-  if (checkpoint_.empty() || exists(world_, file_of(checkpoint_, pass, columns, "figures"))) return;
+  if (checkpoint_.empty()) return;
   try {
     write<T>(pass, columns, B, report, X);
   } catch (const OutputError& error) {
@@ -162,7 +237,7 @@ void SavedRidge::write(const std::string& pass, Range columns, const ConstDistMa
   if (X != nullptr) write_matrix<T>(file_of(checkpoint_, pass, columns, "coefficients"), *X);
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
   const Index scores = std::ssize(report.fold_scores) / columns.size;
-  const double norm = column_norms(B).front();
+  const double hash = as_number(hash_of_elements<T>(B));
   DistMatrix<double> figures =
       allocate_matrix<double>(grid_, column_blocks(*grid_, count + scores, columns.size));
   figures.fill([&](Index i, Index j) -> double {
@@ -184,8 +259,10 @@ void SavedRidge::write(const std::string& pass, Range columns, const ConstDistMa
         return column.residual_norm;
       case gradient:
         return column.normal_residual_norm;
-      case of_target:
-        return norm;
+      case of_run:
+        return of_this_run_;
+      case of_targets:
+        return hash;
       default:
         return report.fold_scores[at(i - count + j * scores)];
     }
@@ -194,6 +271,7 @@ void SavedRidge::write(const std::string& pass, Range columns, const ConstDistMa
 }
 
 #define GRIDLOPS_INSTANTIATE(T)                                                                            \
+  template std::uint64_t hash_of_elements(const ConstDistMatrix<T>&);                                      \
   template bool SavedRidge::load(const std::string&, Range, const std::string&, const MatrixHeader&,       \
                                  RidgeReport&, DistMatrix<T>*) const;                                      \
   template void SavedRidge::save(const std::string&, Range, const ConstDistMatrix<T>&, const RidgeReport&, \

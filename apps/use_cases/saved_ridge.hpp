@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 
 #include "gridlops/dist/dist_matrix.hpp"
@@ -11,6 +11,11 @@
 #include "gridlops/solve/ridge.hpp"
 
 namespace gridlops::program {
+
+/// A hash of all elements of a matrix and their places, the same for every layout in which each element is on
+/// one rank (collective over the grid).
+template <Scalar T>
+std::uint64_t hash_of_elements(const ConstDistMatrix<T>& A);
 
 /// The batches of targets that a run of `ridge` has finished, in a directory: manifest.json, which says of
 /// which problem they are, and for each batch its coefficients and, written last, its figures. A job that is
@@ -25,20 +30,25 @@ class SavedRidge {
 
   /// The width of the batches of the run that this one goes on with; else this one.
   Index batch(Index chosen) const { return batch_ > 0 ? batch_ : chosen; }
-  /// Compares A with that of the run, or notes it with the width (collective over the grid).
-  void begin(const std::shared_ptr<const ProcessGrid>& grid, double fingerprint, Index batch);
+  /// Whether begin() needs a hash of A.
+  bool is_used() const { return !checkpoint_.empty() || !restart_.empty(); }
+  /// Compares the hash of A with that of the run, or notes it with the width (collective over the grid).
+  /// Throws InputError or OutputError, as the constructor does.
+  void begin(const std::shared_ptr<const ProcessGrid>& grid, const std::string& hash_of_A, Index batch);
 
   /// Reads the columns of a batch, if it was saved, into report and X (collective). It has as many scores as
-  /// `report` has room for. pass: "scored" or "fitted". Throws InputError if B in its file is another one.
+  /// `report` has room for. pass: "scored" or "fitted". A batch of another run counts as none. Throws
+  /// InputError if an element of these columns of B has changed.
   template <Scalar T>
   bool load(const std::string& pass, Range columns, const std::string& rhs, const MatrixHeader& header,
             RidgeReport& report, DistMatrix<T>* X) const;
-  /// Saves a batch, unless it is saved there (collective). If it cannot be, rank 0 prints a warning.
+  /// Saves a batch (collective). If it cannot be, rank 0 prints a warning.
   template <Scalar T>
   void save(const std::string& pass, Range columns, const ConstDistMatrix<T>& B, const RidgeReport& report,
             const DistMatrix<T>* X) const;
 
  private:
+  void refuse_another_run() const;
   template <Scalar T>
   void write(const std::string& pass, Range columns, const ConstDistMatrix<T>& B, const RidgeReport& report,
              const DistMatrix<T>* X) const;
@@ -47,6 +57,7 @@ class SavedRidge {
   std::string checkpoint_, restart_;
   nlohmann::ordered_json problem_, found_;
   Index batch_ = 0;
+  double of_this_run_ = 0;  ///< a hash that every batch has
   std::shared_ptr<const ProcessGrid> grid_;
 };
 

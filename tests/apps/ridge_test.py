@@ -164,10 +164,22 @@ def check_words(suite):
                                 (["--alphas", "1:2:3", "--folds", "none"], 2, "--scores are those of folds"), (["--alphas", "3"], 2, "--scores are those of folds")):
         run, *_ = ridge(suite, *words, status=status)
         suite.check(text in run.errors, words, run.errors)
+    check_groups(suite)
     B[3, 2] = np.nan
     np.save(suite.folder / "B.npy", B)
     run, *_ = ridge(suite, "--alphas", "1:2:3", ranks=2, status=65)
     suite.check("row 3, column 2" in run.errors, run.errors)
+
+
+def check_groups(suite):
+    """Each of the 7 targets has one number, and there is a choice to share."""
+    for count in (0, 1, 6, 8, 700):
+        np.save(suite.folder / "groups.npy", np.zeros(count))
+        for more in ([], ["--dry-run"]):
+            run, *_ = ridge(suite, "--alphas", "1:10:3", "--choose-for", "groups.npy", *more, ranks=2, status=65)
+            suite.check(f"groups.npy has {count} numbers of groups, but B.npy has 7 columns" in run.errors, count, more, run.errors)
+    run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", 3, "--folds", "none", "--choose-for", "all", "--output", "X.npy")
+    suite.check(run.status == 2 and "--choose-for all" in run.errors, run.status, run.errors)
 
 
 def check_edges(suite, A):
@@ -219,6 +231,22 @@ def check_larger_than_memory(suite):
         path.unlink()
 
 
+def check_a_damping_for_each(suite):
+    """A damping for each of many targets takes no memory for scores, which would be 8 bytes for every pair."""
+    rng = np.random.default_rng(3)
+    many = 8000
+    A, B = rng.standard_normal((60, 5)), rng.standard_normal((60, many))
+    np.save(suite.folder / "A.npy", A)
+    np.save(suite.folder / "B.npy", B)
+    alphas = np.geomspace(1, 100, many)
+    np.save(suite.folder / "each.npy", alphas)
+    one, each = (suite.most_memory("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--folds", "none", "--alphas", of, "--output", "X.npy", ranks=1)
+                 for of in (3, "each.npy"))
+    suite.check(each - one < 8 * many**2 / 10, "a damping for each takes", each - one, "bytes more than one for all")
+    for j in (0, many - 1):
+        suite.close(np.load(suite.folder / "X.npy")[:, j], fit(A, B[:, j:j + 1], alphas[j])[0][:, 0], 1e-10, "its coefficients")
+
+
 def check_goes_on(suite):
     """A job that is killed leaves what it has done, and ends with the bits of one that was not."""
     A, B = problem("f64", 60, 13, 400)
@@ -254,20 +282,50 @@ def check_goes_on(suite):
                                (["--restart", "saved-fitted", "--standardize"], 65, "options")):
         run, *_ = ridge(suite, *words, *more, status=status, ranks=2)
         suite.check(text in run.errors, more, run.errors)
-    np.save(suite.folder / "A.npy", 2 * A)
-    run, *_ = ridge(suite, *words, "--restart", "saved-fitted", status=65, ranks=2)
-    suite.check("another A" in run.errors, run.errors)
+    check_restart_of_others(suite, words, A, B)
+
+
+def check_restart_of_others(suite, words, A, B):
+    """Every element of A and B counts, and a batch that another run left in the folder does not."""
+    one = A.copy()
+    one[-1, -1] = np.nextafter(one[-1, -1], 9)
+    for name, other in (("twice", 2 * A), ("signs", -A), ("rows", A[::-1]), ("one bit", one)):
+        np.save(suite.folder / "A.npy", other)
+        run, *_ = ridge(suite, *words, "--restart", "saved-fitted", status=65, ranks=2)
+        suite.check("another A" in run.errors, name, run.errors)
     np.save(suite.folder / "A.npy", A)
-    B[:, 8] *= 3
+    one = B.copy()
+    one[17, 10] = np.nextafter(one[17, 10], 9)  # not of the first column of a batch
+    for name, other in (("one bit", one), ("sign", B * np.where(np.arange(B.shape[1]) == 9, -1, 1)),
+                        ("rows", np.where(np.arange(B.shape[1]) == 8, B[::-1], B))):
+        np.save(suite.folder / "B.npy", other)
+        run, *_ = ridge(suite, *words, "--restart", "saved-fitted", status=65, ranks=2)
+        suite.check("other targets: columns 8 to 11" in run.errors, name, run.errors)
+    # The manifest was removed, a run of -A was killed after its first batch, and left the others' batches.
     np.save(suite.folder / "B.npy", B)
-    run, *_ = ridge(suite, *words, "--restart", "saved-fitted", status=65, ranks=2)
-    suite.check("other targets: column 8" in run.errors, run.errors)
+    np.save(suite.folder / "A.npy", -A)
+    whole = ridge(suite, *words)[1:]
+    (suite.folder / "saved-fitted/manifest.json").unlink()
+    others = {path: path.read_bytes() for path in suite.folder.glob("saved-fitted/fitted-*.npy") if not path.name.startswith("fitted-0-")}
+    ridge(suite, *words, "--checkpoint", "saved-fitted")
+    for path, data in others.items():
+        path.write_bytes(data)
+    again = ridge(suite, *words, "--checkpoint", "saved-fitted", "--restart", "saved-fitted")[1:]
+    for one, other in zip(again, whole, strict=True) if again[0] is not None else ():
+        suite.check((one == other).all(), "batches of another run were taken")
+    # Nobody's batches are replaced.
+    foreign = suite.folder / "foreign"
+    foreign.mkdir()
+    (foreign / "fitted-0-figures.npy").write_bytes(b"mine")
+    run, *_ = ridge(suite, *words, "--checkpoint", "foreign", status=74, ranks=2)
+    suite.check("fitted-0-figures.npy" in run.errors and (foreign / "fitted-0-figures.npy").read_bytes() == b"mine", run.errors)
 
 
 def test(suite, _full):
     check_values(suite)
     check_weights(suite)
     check_larger_than_memory(suite)
+    check_a_damping_for_each(suite)
     check_goes_on(suite)
     check_scikit_learn(suite)
     check_words(suite)

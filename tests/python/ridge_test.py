@@ -57,7 +57,8 @@ def test_bands_have_their_own_dampings():
     # Of the bands in the order of their numbers, each target needs another one.
     B = np.column_stack([A[:, np.flatnonzero(bands == band)] @ rng.standard_normal(np.count_nonzero(bands == band)) for band in (2, 7, 30, 2)])
     B = B + 3 + 0.5 * rng.standard_normal(B.shape)
-    candidates = np.array([[1, 1, 1], [3, 0.02, 0.02], [0.02, 3, 0.02], [0.02, 0.02, 3.0]]) / 3
+    candidates = np.array([[1, 1, 1], [3, 0.02, 0.02], [0.02, 3, 0.02], [0.02, 0.02, 3.0]])
+    candidates /= candidates.sum(axis=1, keepdims=True)
     places = np.searchsorted([2, 7, 30], bands)
     expected = banded(A, B, np.repeat(np.arange(4), 12), places, candidates)
     mine = (A, B) if COMM.rank == 0 else (None, None)
@@ -75,10 +76,18 @@ def test_bands_have_their_own_dampings():
     assert one.coef_.shape == (15,) and (one.coef_[places != 0] == 0).all() and np.isinf(one.dampings_[1:]).all()
     few, more, same = (gl.BandedRidgeCV(bands, ALPHAS, candidates=count, random_state=3).fit(*mine) for count in (1, 12, 12))
     assert (few.best_score_ <= more.best_score_).all() and (more.coef_ == same.coef_).all() and np.allclose(more.candidates_.sum(1), 1)
+    # Candidates are divided by their sums, a generator of NumPy is taken, and one band has one candidate.
+    large = gl.BandedRidgeCV(bands, ALPHAS, candidates=7 * candidates, cv=4).fit(*mine)
+    assert np.allclose(large.coef_, model.coef_) and np.allclose(large.candidates_, candidates)
+    for random in (np.random.RandomState, np.random.default_rng):
+        drawn, again = (gl.BandedRidgeCV(bands, ALPHAS, candidates=3, random_state=random(4)).fit(*mine) for _ in range(2))
+        assert (drawn.coef_ == again.coef_).all() and drawn.candidates_.shape == (3, 3)
+    assert gl.BandedRidgeCV(alphas=ALPHAS).fit(*mine).candidates_.tolist() == [[1]]
     plain = gl.RidgeCV(3 * ALPHAS, cv=5, alpha_per_target=True).fit(*mine)
     assert np.allclose(few.best_score_, plain.best_score_) and np.allclose(few.coef_, plain.coef_)
     for wrong, text in (({"bands": [1, 2]}, "15 features"), ({"bands": bands, "candidates": [[1, 2]]}, "3 bands"),
-                        ({"bands": bands, "candidates": [[1, 2, -1]]}, "not negative"), ({"candidates": 0}, "at least 1")):
+                        ({"bands": bands, "candidates": [[1, 2, -1]]}, "not negative"), ({"bands": bands, "candidates": [[0, 0, 0]]}, "no weight above 0"),
+                        ({"candidates": 0}, "at least 1")):
         expect_error(gl.UsageError, lambda: gl.BandedRidgeCV(**wrong).fit(*mine), text)  # noqa: B023
 
 
@@ -99,7 +108,7 @@ def test_rows_have_weights():
                            (gl.RidgeCV(ALPHAS, cv=cv, alpha_per_target=True), gl.RidgeCV(ALPHAS, cv=of_copies, alpha_per_target=True)),
                            (gl.BandedRidgeCV(np.arange(n) % 2, ALPHAS, candidates=3, random_state=0, cv=cv),
                             gl.BandedRidgeCV(np.arange(n) % 2, ALPHAS, candidates=3, random_state=0, cv=of_copies))):
-            one.fit(*mine, sample_weight=weights if COMM.rank == 0 else None)
+            one.fit(*mine, weights if COMM.rank == 0 else None)  # the third argument, as in scikit-learn
             other.fit(*repeated)
             assert np.abs(one.coef_ - other.coef_).max() <= bound * np.abs(other.coef_).max()
             assert np.abs(one.intercept_ - other.intercept_).max() <= bound * np.abs(B).max()

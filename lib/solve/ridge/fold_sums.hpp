@@ -56,7 +56,7 @@ class FoldSums {
       if (options.standardized) {
         const Wide shift = mean - centres_[at(j)];
         const double variance = of_others(squares_, model.fold, j) / weight - std::norm(shift);
-        if (variance > rounding_of_variance(shift, j)) {
+        if (variance > rounding_of_variance(shift, j, model.trained)) {
           model.scale[at(j)] = 1 / std::sqrt(variance);
         } else if (!options.centred) {
           // A constant feature is as the caller has it.
@@ -85,12 +85,20 @@ class FoldSums {
       if (g != fold) sum += of_folds[at(g * rows_.cols() + j)];
     return sum;
   }
-  /// The variance of a constant column is no more than this.
-  double rounding_of_variance(Wide shift, Index j) const {
-    constexpr double of_sums = 1e-13, of_reference = 100 * std::numeric_limits<double>::epsilon();
-    const double reference =
-        std::ldexp(std::abs(rows_.reference()[at(j)]), rows_.power()) + std::abs(centres_[at(j)]);
-    return of_sums * std::norm(shift) + of_reference * reference * of_reference * reference;
+  /// The variance of a constant column over these many rows is no more than this.
+  double rounding_of_variance(Wide shift, Index j, Index trained) const {
+    constexpr double epsilon = std::numeric_limits<double>::epsilon();
+    // Sums of equal numbers have an error that may grow with their count.
+    const double of_sums = epsilon * static_cast<double>(std::max<Index>(trained, 500)),
+                 of_mean = epsilon * static_cast<double>(std::max<Index>(rows_.rows(), 100)),
+                 centre = std::abs(centres_[at(j)]),
+                 reference = std::ldexp(std::abs(rows_.reference()[at(j)]), rows_.power());
+    // Each element has been rounded with its own weight.
+    const double of_weights =
+        rows_.is_weighted() ? 8 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) : 0;
+    const double least =
+        std::hypot(100 * epsilon * reference, of_mean * centre, of_weights * (std::abs(shift) + centre));
+    return of_sums * std::norm(shift) + least * least;
   }
 
   const FoldRows<T>& rows_;

@@ -39,14 +39,19 @@ struct TestedColumn {
         roots(of.roots().data() + places.begin),
         weight(weight_of_places),
         power(power_of_data) {
-    for (Index i = 0; i < rows; ++i) sum += Wide(data[i]) * roots[i];
-    const Wide mean = sum / weight;
+    // The rounding of the first sum grows with the rows, and would be a deviation of constant data.
+    Wide mean(0);
+    for (int pass = 0; pass < 2; ++pass) {
+      Wide lacking(0);
+      for (Index i = 0; i < rows; ++i) lacking += (Wide(data[i]) - roots[i] * mean) * roots[i];
+      mean += lacking / weight;
+    }
     SquareSum squares;
     for (Index i = 0; i < rows; ++i) {
       y[i] = T(Wide(data[i]) - roots[i] * training);
       squares.add(std::abs(Wide(data[i]) - roots[i] * mean));
     }
-    sum -= training * weight;
+    sum = (mean - training) * weight;
     // Equal data are equal still, unless each has been rounded with another weight.
     const double epsilon = of.is_weighted() ? static_cast<double>(std::numeric_limits<Real<T>>::epsilon())
                                             : std::numeric_limits<double>::epsilon();

@@ -201,7 +201,7 @@ class PreparedRidge<T>::Run {
                    with_coefficients_, most);
     alphas_.resize(at(most));
     found_.resize(at(most));
-    scores_.resize(at(most * dampings()));
+    if (score_folds() > 0) scores_.resize(at(most * dampings()));
   }
 
   /// Scores or fits the columns of a batch, or both.

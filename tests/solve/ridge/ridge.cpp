@@ -188,6 +188,67 @@ TEST_CASE("Data and features that are constant are so with any weights") {
   }
 }
 
+TEMPLATE_TEST_CASE("Of a fold where a target has no cases nothing is explained", "", float, double) {
+  using T = TestType;
+  constexpr Index n = 3, folds = 5;
+  for (const Index m : {500, 5000}) {
+    for (const int weighted : {0, 1, 2}) {
+      RidgeOptions options{.alphas = {1, 100}, .folds = contiguous_folds(m, folds)};
+      for (Index i = 0; i < m && weighted > 0; ++i)
+        options.weights.push_back(weighted == 1 ? 3 : 1 / (1.0 + static_cast<double>(i % 7)));
+      for (const auto& grid : compact_grids()) {
+        const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::stationary_a, m, n, features<T>());
+        DistMatrix<T> B(grid, A->range().layout(1));
+        B.fill([&](Index i, Index) { return T(i >= m / folds && features<T>()(i, 0) > T(0.2) ? 1 : 0); });
+        PreparedRidge<T> prepared(*A, options, false, 1);
+        const RidgeReport report = prepared.fit(B, nullptr);
+        if (!grid->is_member()) continue;
+        REQUIRE(report.fold_scores.size() == folds * options.alphas.size());
+        for (std::size_t k = 0; k < report.fold_scores.size(); ++k) {
+          CAPTURE(m, weighted, k, report.fold_scores[k]);
+          const double score = report.fold_scores[k];
+          CHECK((k % folds == 0 ? score == 0 : score > 0.1 && score < 1));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A constant feature is not standardised, whatever the weights and the rows") {
+  // Of whole weights, rows that are copied are the truth.
+  constexpr Index m = 30, n = 3;
+  const auto element = [](Index i, Index j) { return j == 1 ? 1.0F : features<float>()(i, j); };
+  RidgeOptions weighted{.alphas = {30}, .validation = RidgeValidation::none, .intercept = false};
+  weighted.standardize = true;
+  RidgeOptions copied = weighted;
+  std::vector<Index> rows;
+  for (Index i = 0; i < m; ++i) {
+    weighted.weights.push_back(static_cast<double>(1 + i % 3));
+    rows.insert(rows.end(), static_cast<std::size_t>(1 + i % 3), i);
+  }
+  const auto row = [&](Index i) { return rows[static_cast<std::size_t>(i)]; };
+  // In either fold the last feature is constant, so that it is none.
+  constexpr Index many = 100000;
+  RidgeOptions options{.alphas = {1}, .folds = contiguous_folds(many, 2)};
+  options.standardize = true;
+  const auto with_one = [](Index i, Index j) {
+    return j == 2 ? (i < many / 2 ? 1.0 : 0.0) : features<double>()(i, j);
+  };
+  for (const auto& grid : compact_grids()) {
+    const auto found = fitted<float>(grid, Algorithm::block, m, n, element, targets<float>(n), weighted, 2);
+    const auto expected = fitted<float>(
+        grid, Algorithm::block, std::ssize(rows), n, [&](Index i, Index j) { return element(row(i), j); },
+        [&](Index i, Index j) { return targets<float>(n)(row(i), j); }, copied, 2);
+    const auto with =
+        fitted<double>(grid, Algorithm::block, many, 3, with_one, targets<double>(2), options, 1);
+    const auto without =
+        fitted<double>(grid, Algorithm::block, many, 2, features<double>(), targets<double>(2), options, 1);
+    if (!grid->is_member()) continue;
+    CHECK(relative_difference(found.X, expected.X) <= 1e-4);
+    CHECK(std::abs(with.report.columns[0].score - without.report.columns[0].score) <= 1e-9);
+  }
+}
+
 TEMPLATE_TEST_CASE("A ridge leaves one row out exactly", "", float, double, std::complex<double>) {
   using T = TestType;
   for (const auto& grid : compact_grids()) {

@@ -363,9 +363,9 @@ class RidgeCV(_Estimator):
         self.standardize = standardize
         self.one_standard_error = one_standard_error
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> RidgeCV:
-        """X has a row for each observation; y is a vector, or has a column for each target; ``groups`` are for the splitter;
-        ``sample_weight`` is a number for each row, which counts in scores, too. Collective."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> RidgeCV:
+        """X has a row for each observation; y is a vector, or has a column for each target;
+        ``sample_weight`` is a number for each row, which counts in scores, too; ``groups`` are for the splitter. Collective."""
         score = _score_of(self.scoring, self.cv)
         #: The dampings that were tried.
         self.alphas_ = np.atleast_1d(np.asarray(self.alphas, np.float64))
@@ -384,8 +384,8 @@ class BandedRidgeCV(_Estimator):
 
     ``bands`` has the number of the band of each feature. A candidate is a vector of weights γ, one for each band in the order of their
     numbers, which add up to 1: band g has the damping α/γ of its features, and weight 0 leaves it out. ``candidates`` are the rows of
-    an array, or how many are drawn: equal weights first, then from Dirichlet distributions of the ``concentration``, in turn, by
-    ``random_state``. Each target gets the candidate and α with the best mean score over the folds of ``cv``, as in :class:`RidgeCV`.
+    an array, which are divided by their sums, or how many are drawn: equal weights first, then from Dirichlet distributions of the ``concentration``, in turn, by
+    ``random_state``, a number or a generator of NumPy. Without ``bands`` there is one candidate. Each target gets the candidate and α with the best mean score over the folds of ``cv``, as in :class:`RidgeCV`.
     Each candidate costs an eigendecomposition for each fold, and the products of a RidgeCV with all alphas.
 
     ``fit`` is collective over all ranks, and takes the arrays of rank 0; others may pass None. All ranks have then ``coef_``,
@@ -396,7 +396,7 @@ class BandedRidgeCV(_Estimator):
     """
 
     def __init__(self, bands: Any = None, alphas: Any = (0.1, 1.0, 10.0), *, candidates: Any = 20, concentration: Any = (0.1, 1.0), fit_intercept: bool = True,
-                 scoring: str | None = None, cv: Any = 5, random_state: int | None = None) -> None:
+                 scoring: str | None = None, cv: Any = 5, random_state: Any = None) -> None:
         self.bands = bands
         self.alphas = alphas
         self.candidates = candidates
@@ -406,9 +406,9 @@ class BandedRidgeCV(_Estimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> BandedRidgeCV:
-        """X has a row for each observation; y is a vector, or has a column for each target; ``groups`` are for the splitter;
-        ``sample_weight`` is a number for each row, which counts in scores, too. Collective."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> BandedRidgeCV:
+        """X has a row for each observation; y is a vector, or has a column for each target;
+        ``sample_weight`` is a number for each row, which counts in scores, too; ``groups`` are for the splitter. Collective."""
         score = _score_of(self.scoring, self.cv)
         arrays = self._received(X, y, lambda features, targets: (_folds_in(self.cv, features, targets, groups), _row_weights(sample_weight, features),
                                                                          *self._drawn(features.shape[1])))
@@ -450,10 +450,13 @@ class BandedRidgeCV(_Estimator):
             drawn = np.asarray(self.candidates, np.float64)
             if drawn.ndim != 2 or drawn.shape[1] != len(names) or not len(drawn) or not np.isfinite(drawn).all() or (drawn < 0).any():
                 raise UsageError(f"candidates have a weight, not negative, for each of {len(names)} bands in each row, but the array is of shape {drawn.shape}")
-            return names, places, drawn
+            sums = drawn.sum(axis=1, keepdims=True)
+            if not (sums > 0).all():
+                raise UsageError(f"candidate {np.flatnonzero(sums <= 0)[0]} (from 0) has no weight above 0, so that it leaves all bands out")
+            return names, places, drawn / sums
         if int(self.candidates) < 1:
             raise UsageError(f"{self.candidates} candidates are none: give at least 1")
-        random = np.random.default_rng(self.random_state)
+        random = self.random_state if isinstance(self.random_state, np.random.RandomState) else np.random.default_rng(self.random_state)
         concentrations = np.atleast_1d(np.asarray(self.concentration, np.float64))
-        others = [random.dirichlet(np.full(len(names), concentrations[k % len(concentrations)])) for k in range(int(self.candidates) - 1)]
+        others = [random.dirichlet(np.full(len(names), concentrations[k % len(concentrations)])) for k in range(int(self.candidates) - 1 if len(names) > 1 else 0)]
         return names, places, np.array([np.full(len(names), 1 / len(names)), *others])
