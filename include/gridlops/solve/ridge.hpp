@@ -138,9 +138,6 @@ class GRIDLOPS_EXPORT PreparedRidge {
   Index columns_at_a_time() const;
   /// How many scores fold_scores has of each column and damping; 0 on idle ranks, and without validation.
   Index folds_scored() const;
-  /// A number that tells this A from others, from the largest eigenvalue of its first training set and the
-  /// deviations of its features; 0 without a training set.
-  double fingerprint() const;
 
   /// Scores or fits some columns, as ridge() does (collective over the grid). Without `chosen` a damping is
   /// chosen for each; otherwise it has the number of one for each, and nothing is scored. Throws what ridge()

@@ -136,13 +136,6 @@ class PreparedRidge<T>::Run {
   }
   const RidgeOptions& options() const { return options_; }
   Index columns_at_a_time() const { return at_a_time_; }
-  double fingerprint() const {
-    if (models_.empty() || models_.front().values.empty()) return 0;
-    const RidgeModel<T>& model = models_.front();
-    double sum = 0;  // of 1/S², so that standardised features have their unit
-    for (const double scale : model.scale) sum += 1 / (scale * scale);
-    return std::ldexp(model.values.back() * sum, -2 * rows_.power());
-  }
 
   /// chosen: the dampings of the columns, which then are not scored; empty: they are (collective).
   RidgeReport fit(const ConstDistMatrix<T>& B, DistMatrix<T>* X, std::span<const Index> chosen) {
@@ -352,10 +345,6 @@ Index PreparedRidge<T>::columns_at_a_time() const {
 template <Scalar T>
 Index PreparedRidge<T>::folds_scored() const {
   return run_ == nullptr ? 0 : run_->score_folds();
-}
-template <Scalar T>
-double PreparedRidge<T>::fingerprint() const {
-  return run_ == nullptr ? 0 : run_->fingerprint();
 }
 
 template <Scalar T>
