@@ -112,6 +112,24 @@ def check_scaled_columns(suite, scratch):
     solve(suite, scratch, *on_disk, "--grid", "2x1", status=3, **files)
 
 
+def check_auto(suite, scratch):
+    """A factor of rows from disks is expected to take as long as they do, also where nothing else needs their rate."""
+    rng = np.random.default_rng(5)
+    np.save(suite.folder / "tall.npy", rng.standard_normal((16000, 400)))
+    np.save(suite.folder / "tall_B.npy", rng.standard_normal((16000, 2)))
+    files = {"matrix": "tall.npy", "rhs": "tall_B.npy", "ranks": None}
+    # In memory a factor would cost many iterations, and take no time.
+    program.machine_file(suite, "factors.json", flops=1e12, read=1e15, copied=1e15)
+    twice = ["--one-pass", "off", "--grid", "1x1"]
+    memory = least_memory(suite, scratch, files["ranks"], *twice, matrix=files["matrix"], rhs=files["rhs"]) + 26 * 2**20  # for a factor, too
+    run = solve(suite, scratch, "--storage", "disk", "--memory", memory, "--solver", "auto", "--iterations", 2, "--machine", suite.folder / "factors.json", *twice, **files)
+    figures = report_of(suite)["figures"]
+    suite.check("direct takes its place; from disks, " in run.output, run.output)
+    # A once for the factor, and three times for the rest, at the rate of the disks.
+    expected = 4 * figures["disk_bytes"] / figures["disk_rate"] if "disk_rate" in figures else 0
+    suite.check(0 < 0.9 * expected <= figures["direct_seconds_predicted"] <= 1.5 * expected, figures)
+
+
 def check_in_place(suite, scratch, exact):
     """A stays in its file where that has long rows or chunks, with the bits and the memory of tiles; nothing else is written."""
     A = np.load(suite.folder / "A.npy")
@@ -360,6 +378,7 @@ def test(suite, full):
         exact = make(suite)
         check_solution(suite, scratch, exact)
         check_scaled_columns(suite, scratch)
+        check_auto(suite, scratch)
         check_in_place(suite, scratch, exact)
         check_choice(suite, scratch, exact)
         check_passes(suite, scratch, exact)
