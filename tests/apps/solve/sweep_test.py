@@ -466,7 +466,7 @@ def check_refusals(suite, full):
         (2, "'-1' is no finite number from 0 on", ["--damps=-1:1:3"]),
         (2, "'1' is no whole number from 2 on", ["--damps", "1:2:1"]),
         (2, "--damps", ["--damps", RANGE, "--damp", "1"]),
-        (2, "minres, and means nothing to block-cgls", ["--damps", RANGE, "--solver", "block-cgls"]),
+        (2, "minres, bounded, and means nothing to block-cgls", ["--damps", RANGE, "--solver", "block-cgls"]),
         (2, "means nothing to fista", ["--damps", RANGE, "--solver", "fista", "--lambda", "1"]),
         (2, "--damps and --precondition exclude each other", ["--damps", RANGE, "--precondition", "column-norms"]),
         (2, "need each other", ["--damps", RANGE, "--choose", "discrepancy"]),
