@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/instantiate.hpp"
 #include "base/message.hpp"
@@ -117,11 +118,13 @@ void require_range_without_scaling(const char* solver, const std::vector<double>
       "; methods with a penalty do not scale their problems, and squares of their norms would leave the "
       "range of the numbers: multiply A, B, weights and the penalty by constants, so that norms are about 1";
   const std::vector<int> powers = powers_of_columns(B);
+  const bool differ = std::adjacent_find(norms.begin(), norms.end(), std::not_equal_to<>()) != norms.end();
   for (std::size_t j = 0; j < powers.size(); ++j) {
     const double norm = norms[j];
     const int power_A = norm > 0 && std::isfinite(norm) ? std::ilogb(norm) : 0;
-    require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A, with the weights of column ", j,
-                        ", is about ", norm, ", or the given step says so", advice);
+    require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A is about ", norm,
+                        differ ? message(" with the weights of column ", j) : "",
+                        ", or the given step says so", advice);
     require<UsageError>(std::abs(powers[j]) <= of_B && std::abs(power_A + powers[j]) <= of_both, solver,
                         ": right-hand side ", j, " has elements of about ", std::ldexp(1.0, powers[j]),
                         norm > 0 ? message(", and the norm of A is about ", norm) : "", advice);

@@ -339,8 +339,8 @@ TEST_CASE("Weights that take data or products out of the range of the type are r
           std::string::npos);
     CHECK(large.find("the numbers of column 1 of B, times their weights, are at most about 1e4") !=
           std::string::npos);
-    CHECK(far_weights.find("fista: the norm of A, with the weights of column 1, is about") !=
-          std::string::npos);
+    CHECK(far_weights.find("fista: the norm of A is about") != std::string::npos);
+    CHECK(far_weights.find("with the weights of column 1") != std::string::npos);
     for (const std::string& none : {of_holes, of_small_data, near_weights, of_large_A, of_step})
       CHECK(none == "");
   }
