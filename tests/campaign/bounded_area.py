@@ -81,12 +81,15 @@ def is_out_of_range(problem, lower, upper):
     """Whether the solver may refuse A, a column of B or its box, but for a few powers of two, since it only estimates ‖A‖: bounded.cpp
     says which squares must be numbers."""
     of_A, of_vectors, few = (44, 100, 4) if problem.case["type"] in ("f32", "c64") else (240, 450, 4)
-    power_A = np.log2(float(problem.norm_plain)) + problem.case["scale_A"] if problem.norm_plain else 0
+    power_A = np.log2(float(problem.norm_plain)) + problem.case["scale_A"] if problem.norm_plain else -np.inf
+    powers_A = np.array([max(power_A, np.log2(float(D)) if D > 0 else -np.inf) for D in problem.D])
+    powers_A[np.isinf(powers_A)] = 0
     largest = [np.abs(sizes).max(axis=0, initial=0).astype(float) for sizes in (problem.B, np.clip(0, lower, upper))]
     with np.errstate(divide="ignore"):
-        powers = np.maximum(np.log2(largest[0]), np.log2(largest[1]) + power_A)
-    powers = powers[np.isfinite(powers)]
-    return bool(abs(power_A) > of_A - few or any((abs(powers + k * power_A) > of_vectors - few).any() for k in (-1, 0, 1, 2)))
+        powers = np.maximum(np.log2(largest[0]), np.log2(largest[1]) + powers_A)
+    seen = np.isfinite(powers)
+    return bool((abs(powers_A) > of_A - few).any() or
+                any((abs(powers + k * powers_A)[seen] > of_vectors - few).any() for k in (-1, 0, 1, 2)))
 
 
 def check(case, workers):

@@ -77,7 +77,7 @@ class Bounded final : public ColumnMethod<T> {
     to_nearest(w);  // the reference of the tolerance is of this x, whatever the guess
     to_nearest(x);
     run.copy_data(r);
-    require_range();
+    require_range(run);
     A.apply_adjoint(1, r, 0, s);
     const auto [bb, of_data, ww] = run.sum(norm2(r), norm2(s), norm2(w));
     ColumnScalars reference = sqrt(of_data);
@@ -174,7 +174,7 @@ class Bounded final : public ColumnMethod<T> {
   void to_nearest(DistMatrix<T>& Y) { update_in_box(BoxKind::nearest, 1, Y, Y, box(), Y); }
 
   void check_bounds();
-  void require_range() const;
+  void require_range(ColumnRun<T>& run) const;
   void copy_bounds(ColumnRun<T>& run) {
     constexpr auto infinity = std::numeric_limits<Real<T>>::infinity();
     const auto copy_or_fill = [&](const ConstDistMatrix<T>* given, Real<T> otherwise, DistMatrix<T>& to) {
@@ -300,7 +300,7 @@ class Bounded final : public ColumnMethod<T> {
 /// and r = b (collective over the grid). x, the residual, the gradient s and A s are about A⁻¹b, b, Aᴴb and A
 /// Aᴴb, with A w for b if it is larger. Gradients are to be seen until they are ε times what they were.
 template <Scalar T>
-void Bounded<T>::require_range() const {
+void Bounded<T>::require_range(ColumnRun<T>& run) const {
   constexpr int of_A = sizeof(Real<T>) == 4 ? 44 : 240, of_vectors = sizeof(Real<T>) == 4 ? 100 : 450,
                 of_zero = std::numeric_limits<int>::min() / 2;
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -308,12 +308,13 @@ void Bounded<T>::require_range() const {
     return norm > 0 && std::isfinite(norm) ? std::ilogb(norm) : otherwise;
   };
   const std::vector<double> of_w = column_norms(w, infinity), of_b = column_norms(r, infinity);
-  const int power_A = power_of(norm_, 0);
   for (std::size_t k = 0; k < of_b.size(); ++k) {
+    const double D = run.column(static_cast<Index>(k)).damp;
+    const int power_A = power_of(std::max(norm_, D), 0);  // of [A; D I]
     const int power = std::max(power_of(of_b[k], of_zero), power_of(of_w[k], of_zero) + power_A);
     bool fits = std::abs(power_A) <= of_A;
     for (const int times_A : {-1, 0, 1, 2}) fits = fits && std::abs(power + times_A * power_A) <= of_vectors;
-    require<UsageError>(fits || power <= of_zero / 2, "bounded: the norm of A is about ", norm_,
+    require<UsageError>(fits || power <= of_zero / 2, "bounded: the norm of A is about ", norm_, ", D is ", D,
                         ", a right-hand side has elements of up to ", of_b[k],
                         ", and the point between its bounds that is nearest to 0 of up to ", of_w[k],
                         "; a solver with bounds does not scale its problem, and squares of norms would leave "
