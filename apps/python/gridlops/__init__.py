@@ -72,6 +72,7 @@ from .arrays import (box_smoothing, computed_rays, convolution, crop, first_deri
 from .blocks import SupportsCudaArrayInterface, SupportsDLPack
 from .compressed import CompressedOperator, CompressionReport, compress, read_compressed
 from .errors import CommunicationError, Error, InputError, OutOfMemory, OutputError, ShapeError, Suspended, UsageError
+from .solving.estimators import BandedRidgeCV, Ridge, RidgeCV
 from .solving.factors import Factor, SpectralFactor, factor, spectral_factor
 from .grids import Cut, Grid, Layout
 from .matrices import Matrix, hilbert_order
@@ -81,13 +82,13 @@ from .solving.proximal import (Proximal, box, l21_norm, l21_norm_along, postcomp
                                threshold_penalty)
 from .solving.refinement import difference_norm, solve_refined
 from .solving.reports import IterationRecord, SolveReport
-from .solving.ridges import BandedRidgeCV, Ridge, RidgeCV, RidgeReport, ridge
+from .solving.ridges import RidgeReport, ridge
 from .session import Session, keep_alive
 from .slices import divide_ranks, grouped_slices
-from .solving.solvers import (Iteration, Observer, SolveOptions,
-                      admm, block_cgls, bounded, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr, mark_holes, minres,
-                      normal_equations_inversion, preconditioned_inversion, primal_dual, proximal_gradient,
-                      regularized_inversion, solve, solver_names, stop_at_cost_ratio, stop_on_non_finite)
+from .solving.options import Iteration, Observer, SolveOptions, stop_at_cost_ratio, stop_on_non_finite
+from .solving.solvers import (admm, block_cgls, bounded, cg, cgls, direct, error_bounds, fista, frobenius_norm, ista, lsmr, lsqr,
+                              mark_holes, minres, normal_equations_inversion, preconditioned_inversion, primal_dual,
+                              proximal_gradient, regularized_inversion, solve, solver_names)
 from .spaces import Space, from_local, zeros
 from .streamed import StreamedOperator, stream_matrix
 from .solving.sweeps import DampingCurve, SolutionSpace, damping_curve, damping_curves, gcv_probe

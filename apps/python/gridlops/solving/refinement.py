@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ..matrices import Matrix, PerColumn, functions_for, same_type
+from ..matrices import Matrix, functions_for, same_type
 from ..operators import Operator
+from .options import SolveOptions
 from .reports import SolveReport
-from .solvers import Columns, SolveOptions, solved
+from .solvers import Columns, solved
 
 
 def solve_refined(A: Operator, approximation: Operator, B: Columns, x0: Columns | None = None, *, inner_iterations: int = 1000,

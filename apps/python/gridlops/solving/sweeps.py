@@ -14,8 +14,9 @@ from ..errors import UsageError
 from .factors import SpectralFactor
 from ..matrices import Matrix, PerColumn, functions_for, require_matrix, same_type
 from ..operators import Operator
+from .options import SolveOptions, options_with
 from .reports import SolveReport
-from .solvers import Columns, SolveOptions, options_with, solved
+from .solvers import Columns, solved
 
 
 class DampingCurve(TypedDict):
