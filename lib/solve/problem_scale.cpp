@@ -124,7 +124,7 @@ void require_range_without_scaling(const char* solver, const std::vector<double>
     const int power_A = norm > 0 && std::isfinite(norm) ? std::ilogb(norm) : 0;
     require<UsageError>(std::abs(power_A) <= of_A, solver, ": the norm of A is about ", norm,
                         differ ? message(" with the weights of column ", j) : "",
-                        ", or the given step says so", advice);
+                        ", by an estimate or by the step that is given", advice);
     require<UsageError>(std::abs(powers[j]) <= of_B && std::abs(power_A + powers[j]) <= of_both, solver,
                         ": right-hand side ", j, " has elements of about ", std::ldexp(1.0, powers[j]),
                         norm > 0 ? message(", and the norm of A is about ", norm) : "", advice);

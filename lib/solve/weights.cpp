@@ -84,10 +84,11 @@ std::vector<WeightRange> weigh(const ConstDistMatrix<T>& W, DistMatrix<T>& B) {
   require_same_layout<T>(W, B, "weights");
   if (!B.grid()->is_member()) return {};
   const std::size_t columns = at(B.cols());
-  std::vector<double> found(maxima * columns, -std::numeric_limits<double>::infinity());
+  std::vector<double> found;
   const auto of_column = [&](std::size_t j) { return std::span(found).subspan(maxima * j, maxima); };
   attempt(B.grid()->comm(), [&] {
     require_apart<T>(W, B, "weigh", "the weights and the data");
+    found.assign(maxima * columns, -std::numeric_limits<double>::infinity());
     const Index row = B.local_row_range().begin, col = B.local_col_range().begin;
     change_block<T>(W, B, [&](Index i, Index j, std::span<const T> w, std::span<T> b) {
       const std::span<double> largest = of_column(at(col + j));
