@@ -15,6 +15,7 @@
 #include "command_line/console.hpp"
 #include "command_line/file_checks.hpp"
 #include "gridlops/base/error.hpp"
+#include "gridlops/base/random.hpp"
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/io/output_folder.hpp"
 #include "gridlops/io/text_file.hpp"
@@ -66,12 +67,9 @@ std::string text_of(Communicator& comm, const std::string& path) {
 
 constexpr const char* elements_of_A = "elements of A";
 
-/// SplitMix64's.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31U);
+/// The bits of a number that tells these arguments from others.
+std::uint64_t mixed(std::uint64_t x, Index i = 0, Index j = 0) {
+  return std::bit_cast<std::uint64_t>(gridlops::counter_uniform(x, i, j));
 }
 template <class Number>
 std::uint64_t bits_of(Number x) {
@@ -94,12 +92,11 @@ std::uint64_t hash_of_elements(const ConstDistMatrix<T>& A) {
   std::uint64_t sum = 0;  // which has no order
   for (Index j = 0; j < mine.cols; ++j)
     for (Index i = 0; i < mine.rows; ++i) {
-      const std::uint64_t place =
-          mixed(static_cast<std::uint64_t>(rows.begin + i + (cols.begin + j) * A.rows()));
+      const Index row = rows.begin + i, col = cols.begin + j;
       if constexpr (gridlops::is_complex<T>) {
-        sum += mixed(mixed(place ^ bits_of(mine(i, j).real())) ^ bits_of(mine(i, j).imag()));
+        sum += mixed(bits_of(mine(i, j).real()), row, col) + mixed(~bits_of(mine(i, j).imag()), row, col);
       } else {
-        sum += mixed(place ^ bits_of(mine(i, j)));
+        sum += mixed(bits_of(mine(i, j)), row, col);
       }
     }
   Communicator& comm = A.grid()->comm();
