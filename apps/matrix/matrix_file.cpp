@@ -45,6 +45,13 @@ void MatrixFile::require_elements(const char* option) const {
         fmt::format("{} is compressed, and {} is for matrices whose elements are there", name_, option));
 }
 
+void MatrixFile::narrow(IterationRequest& asked) const {
+  if (!is_compressed()) return;
+  asked.algorithm = Algorithm::stationary_a;
+  asked.one_pass = false;
+  asked.storage = Storage::columns;
+}
+
 double MatrixFile::modelled(double seconds) const {
   return is_compressed() ? std::numeric_limits<double>::quiet_NaN() : seconds;
 }

@@ -50,6 +50,9 @@ class MatrixFile {
   /// Throws UsageError if A is compressed and the user gave an option that needs its elements. option: its
   /// name, or null if none was given.
   void require_elements(const char* option) const;
+  /// Sets what a compressed matrix leaves no choice of: it never moves, has two passes, and is stored in
+  /// tiles of its own.
+  void narrow(IterationRequest& asked) const;
 
   /// Returns the model's seconds, or NaN for a compressed matrix, for which there is no model.
   double modelled(double seconds) const;

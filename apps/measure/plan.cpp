@@ -275,9 +275,7 @@ void take_shape_of_compressed(Communicator& world, PlanArguments& arguments) {
   A.require_elements(asked.one_pass.value_or(false) ? "--one-pass" : nullptr);
   A.read_tables(world);
   arguments.shape = {A.rows(), A.cols(), arguments.shape.nrhs, A.header().type};
-  asked.algorithm = Algorithm::stationary_a;
-  asked.one_pass = false;
-  asked.storage = Storage::columns;
+  A.narrow(asked);
 }
 
 ExitStatus plan(Communicator& world, PlanArguments arguments) {

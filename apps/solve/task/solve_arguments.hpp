@@ -141,10 +141,8 @@ void relate_options(Options& options);
 /// Returns the option, if any, that needs the elements of a matrix; otherwise null.
 const char* option_for_elements(const SolveArguments& arguments);
 
-/// Returns what these arguments ask for, by themselves. is_compressed: the matrix, which then has no other
-/// algorithm or pass, and is stored in tiles, in memory or on disks. With --certify the storage is that of
-/// the other matrix.
-IterationRequest requested_by(const SolveArguments& arguments, bool is_compressed);
+/// Returns what these arguments ask for, whatever the matrix is.
+IterationRequest requested_by(const SolveArguments& arguments);
 
 /// Solves (collective over world). Returns rank 0's exit status there, and throws the same error on all
 /// ranks.

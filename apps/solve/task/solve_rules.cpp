@@ -118,7 +118,7 @@ std::vector<Rule> rules_of_weights(const SolveArguments& a) {
 }
 
 std::vector<Rule> rules_of(const SolveArguments& arguments) {
-  std::vector<Rule> rules = rules_of(requested_by(arguments, false));
+  std::vector<Rule> rules = rules_of(requested_by(arguments));
   for (auto* more : {rules_of_problem, rules_of_sharing, rules_of_accuracy})
     for (Rule& rule : more(arguments)) rules.push_back(std::move(rule));
   return rules;

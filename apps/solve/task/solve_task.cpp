@@ -153,10 +153,13 @@ Index most_columns(const SolveTask& task) {
   return std::max(of_solver, std::min(sketch_group, sketch_rows(task.shape.cols)));
 }
 
-/// The request of the arguments, but a restart with `--one-pass auto`, or of a run with A on disks, continues
-/// in the way in which its run began.
+/// The request of the arguments, as far as A leaves a choice, but a restart with `--one-pass auto`, or of a
+/// run with A on disks, continues in the way in which its run began. With --certify the storage is that of
+/// the other matrix.
 IterationRequest request_of(const SolveTask& task) {
-  IterationRequest asked = requested_by(task.arguments, task.A.is_compressed());
+  IterationRequest asked = requested_by(task.arguments);
+  task.A.narrow(asked);
+  if (!task.arguments.certify.empty()) asked.storage = task.arguments.stored_as.storage;
   const bool was_on_disk = saved_fact(task.saved, storage_fact) == disk_name;
   const bool is_open = !asked.one_pass || (!task.arguments.is_given("--one-pass") && was_on_disk);
   if (const std::string one_pass = saved_fact(task.saved, one_pass_fact); is_open && !one_pass.empty())
@@ -278,23 +281,21 @@ Placement SolveTask::on_disk() const {
   return {.iteration = iteration, .grid = matrix_grid(iteration.algorithm, own_memory)};
 }
 
-IterationRequest requested_by(const SolveArguments& arguments, bool is_compressed) {
+IterationRequest requested_by(const SolveArguments& arguments) {
   const bool is_open = arguments.product.algorithm == Algorithm::automatic;
-  const bool never_moves =
-      arguments.needs_space() || is_compressed || (arguments.proves_sigma_min() && is_open);
+  const bool never_moves = arguments.needs_space() || (arguments.proves_sigma_min() && is_open);
   const bool has_passes =
       arguments.is_given("--one-pass") || arguments.stored_as.place == MatrixPlace::memory;
-  return {
-      .solver = arguments.solver,
-      .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
-      .one_pass = is_compressed || arguments.weighs() ? false
-                  : has_passes                        ? arguments.one_pass
-                                                      : std::nullopt,
-      .storage = is_compressed && arguments.certify.empty() ? Storage::columns : arguments.stored_as.storage,
-      .place = arguments.stored_as.place,
-      .panel = arguments.product.panel,
-      .batch = arguments.options.batch,
-      .on_host = arguments.product.device == "cpu"};
+  return {.solver = arguments.solver,
+          .algorithm = never_moves ? Algorithm::stationary_a : arguments.product.algorithm,
+          .one_pass = arguments.weighs() ? false
+                      : has_passes       ? arguments.one_pass
+                                         : std::nullopt,
+          .storage = arguments.stored_as.storage,
+          .place = arguments.stored_as.place,
+          .panel = arguments.product.panel,
+          .batch = arguments.options.batch,
+          .on_host = arguments.product.device == "cpu"};
 }
 
 Layout layout_of_matrix(const SolveTask& task) {
