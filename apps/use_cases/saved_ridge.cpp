@@ -133,10 +133,11 @@ SavedRidge::SavedRidge(Communicator& world, std::string checkpoint, std::string 
   if (checkpoint_.empty()) return;
   refuse_another_run();
   attempt(world, [&] {
-    if (world.rank() == 0)
-      gridlops::claim_folder(checkpoint_, "ridge", [](const std::string& name) {
-        return name == "manifest.json" || name.starts_with("scored-") || name.starts_with("fitted-");
-      });
+    if (world.rank() != 0) return;
+    gridlops::claim_folder(checkpoint_, "ridge", [](const std::string& name) {
+      return name == "manifest.json" || name.starts_with("scored-") || name.starts_with("fitted-");
+    });
+    lock_ = lock_folder(checkpoint_, "save batches there");
   });
 }
 

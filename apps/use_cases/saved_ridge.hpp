@@ -59,6 +59,7 @@ class SavedRidge {
   Index batch_ = 0;
   double of_this_run_ = 0;  ///< a hash that every batch has
   std::shared_ptr<const ProcessGrid> grid_;
+  std::shared_ptr<const void> lock_;  ///< on rank 0: no other run saves batches in `checkpoint`
 };
 
 }  // namespace gridlops::program

@@ -18,6 +18,7 @@
 #include "gridlops/base/error.hpp"
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/io/array_file.hpp"
+#include "gridlops/io/output_folder.hpp"
 #include "gridlops/io/text_file.hpp"
 #include "io/files/file.hpp"
 #include "io/files/shared_file.hpp"
@@ -228,7 +229,7 @@ CheckpointDirectory::CheckpointDirectory(Communicator& comm, const std::string& 
   attempt(comm, [&] {
     if (comm.rank() != 0) return;
     make_directory(directory);
-    lock_.emplace(message(directory, "/lock"), "save checkpoints there");
+    lock_ = lock_folder(directory, "save checkpoints there");
     std::error_code error;
     require<OutputError>(
         !fs::exists(path_, error) || is_within(directory, restart), path_,

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gridlops/dist/dist_matrix.hpp"
-#include "io/files/locks.hpp"
 #include "io/formats/manifest.hpp"
 
 namespace gridlops {
@@ -33,8 +32,8 @@ class CheckpointDirectory {
                     Index largest) const;
 
  private:
-  std::string path_;              // of the manifest
-  std::optional<LockFile> lock_;  // on rank 0
+  std::string path_;                  // of the manifest
+  std::shared_ptr<const void> lock_;  // on rank 0
 };
 
 /// Writes one checkpoint. All functions are collective over the grid, and throw OutputError on all its ranks.

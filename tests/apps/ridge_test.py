@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks `gridlops ridge` against NumPy's normal equations, and against scikit-learn where it is installed. ridge_test.py LAUNCH PROGRAM"""
+import fcntl
 import json
+import os
+import struct
 
 import numpy as np
 
@@ -313,6 +316,13 @@ def check_restart_of_others(suite, words, A, B):
     again = ridge(suite, *words, "--checkpoint", "saved-fitted", "--restart", "saved-fitted")[1:]
     for one, other in zip(again, whole, strict=True) if again[0] is not None else ():
         suite.check((one == other).all(), "batches of another run were taken")
+    # Two runs never save batches in one folder at a time.
+    with open(suite.folder / "saved-fitted/lock", "w") as lock:
+        lock.write("process 1 on elsewhere")
+        lock.flush()
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1 << 62, 1, 0))
+        run, *_ = ridge(suite, *words, "--checkpoint", "saved-fitted", "--restart", "saved-fitted", status=74, ranks=2)
+        suite.check("is held by process 1 on elsewhere, which may still save batches there" in run.errors, run.errors)
     # Nobody's batches are replaced.
     foreign = suite.folder / "foreign"
     foreign.mkdir()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "gridlops/base/export.hpp"
@@ -20,5 +21,12 @@ namespace gridlops {
 /// the way. Reasons: docs/decisions/0041-what-is-not-ours.md.
 GRIDLOPS_EXPORT void claim_folder(const std::string& directory, const std::string& kind,
                                   const std::function<bool(const std::string& name)>& is_in_the_way);
+
+/// Keeps other jobs out of a folder that exists, as long as a copy of the result lives: a file `lock` there,
+/// locked by the kernel, with a line that says who holds it. what_for: what the holder may still do, for the
+/// error, such as "save checkpoints there". Throws OutputError if another process, or this one, holds the
+/// lock; its text names that process. Called by one rank alone.
+GRIDLOPS_EXPORT std::shared_ptr<const void> lock_folder(const std::string& directory,
+                                                        const std::string& what_for);
 
 }  // namespace gridlops

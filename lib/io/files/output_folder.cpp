@@ -7,6 +7,7 @@
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "io/files/file.hpp"
+#include "io/files/locks.hpp"
 
 namespace gridlops {
 
@@ -45,6 +46,10 @@ void claim_folder(const std::string& directory, const std::string& kind,
   if (is_ours) return;
   // Its name says all, and takes no room on the disk.
   if (std::optional<OutputFile> file = OutputFile::create(mark, directory, Access::by_umask)) file->finish();
+}
+
+std::shared_ptr<const void> lock_folder(const std::string& directory, const std::string& what_for) {
+  return std::make_shared<const LockFile>(message(directory, "/lock"), what_for);
 }
 
 }  // namespace gridlops
