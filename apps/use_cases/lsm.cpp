@@ -32,8 +32,8 @@ struct LsmArguments {
   double source_depth = 10, receiver_depth = 20;
   Index samples = 651, half_wavelet = 40;
   double interval = 0.004, frequency = 20;
-  std::optional<double> trace_distance{};  ///< over whose delay arrivals are spread
-  std::string data, geometry, wavelet;     ///< names of arrays; empty: generated
+  std::optional<double> trace_distance{};        ///< over whose delay arrivals are spread
+  std::string data, geometry, wavelet, weights;  ///< names of arrays; empty: generated, or no weights
 
   bool has_own_data() const { return !data.empty(); }
   /// The sizes of an image, and those of the data.
@@ -180,11 +180,15 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
   if (own) read_own_sizes(world, arguments);
   std::vector<std::string> saved{"migrated", "inverted"};
   if (!own) saved.insert(saved.end(), {"model", "data"});
-  UseCase run(
-      world, "lsm", arguments.common, {world.size(), 1}, saved,
-      {{"--data", arguments.data}, {"--geometry", arguments.geometry}, {"--wavelet", arguments.wavelet}});
+  UseCase run(world, "lsm", arguments.common, {world.size(), 1}, saved,
+              {{"--data", arguments.data},
+               {"--geometry", arguments.geometry},
+               {"--wavelet", arguments.wavelet},
+               {"--weights", arguments.weights}});
   return run.run([&]<Scalar T>() {
-    const OperatorPtr<T> A = make_demigration<T>(arguments, run.grid());
+    OwnData<T> problem{make_demigration<T>(arguments, run.grid()), {}};
+    if (own) problem = read_own_data<T>(problem.A, arguments.data, arguments.weights, run.is_dry());
+    auto& [A, data] = problem;
     // Generated data have a model.
     const Index elements = (own ? 1 : 2) * A->domain().local_rows() + A->range().local_rows();
     if (run.plan({.solve = solve_bytes(arguments.common.solver, *A, 1),
@@ -192,9 +196,8 @@ ExitStatus lsm(Communicator& world, LsmArguments arguments) {
       return;
     DistMatrix<T> model;  // of generated data
     DistMatrix<T> image = allocate_matrix<T>(run.grid(), A->domain().layout(1));
-    DistMatrix<T> data = own ? read_own_array<T>(arguments.data, A->range())
-                             : allocate_matrix<T>(run.grid(), A->range().layout(1));
     if (!own) {
+      data = allocate_matrix<T>(run.grid(), A->range().layout(1));
       model = allocate_matrix<T>(run.grid(), image.layout());
       model.fill([&](Index i, Index) { return static_cast<T>(reflectivity(i % arguments.nz, arguments)); });
       A->apply(1, model, 0, data);
@@ -233,6 +236,7 @@ Action define_lsm(Options& options) {
                "receiver. With --ny, of x, y and depth");
   options.text("--wavelet", arguments->wavelet, "W",
                "A vector of odd length, in the samples of the data, whose middle is time 0 [Ricker]");
+  define_weights(options, arguments->weights);
   options.group("Image and traces");
   options.whole("--nx", arguments->nx, "N", 1, "Points of the image along x [81]");
   options.whole("--ny", arguments->ny, "N", 1, "The same along y [two dimensions, x and z]");

@@ -33,7 +33,7 @@ const Names<Regularization> regularizations{{"none", Regularization::none},
 struct PoststackArguments {
   UseCaseArguments common;
   ImpedanceArguments impedance;
-  std::string data, background, wavelet;  ///< names of arrays; empty: generated
+  std::string data, background, wavelet, weights;  ///< names of arrays; empty: generated, or no weights
   Index samples_of_wavelets = 0;  ///< of an array of wavelets, one for each trace; 0: all traces have one
   std::string regularization = "none";
   double weight = 100;  ///< ε² of the Laplacian
@@ -51,14 +51,6 @@ OperatorPtr<T> poststack_modelling(const Space& space, const std::vector<double>
                           product(convolution(samples, wavelet, centre), first_derivative(samples)));
 }
 
-/// The arrays with a wavelet of this many samples for each trace.
-Space space_of_wavelets(const Space& space, Index length) {
-  const Dims& dims = space.dims;
-  const bool has_whole_traces = dims.cut(2).parts() == 1;  // otherwise all ranks have parts of all
-  return array_space(space.grid, Dims({dims.cut(0), dims.cut(1), Partition::balanced(length, 1)}),
-                     has_whole_traces ? space.rows.axis : Axis::uncut);
-}
-
 /// Makes the operator with a wavelet of its own for each trace, in a file. is_planned: without memory.
 template <Scalar T>
 OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavelets, Index length,
@@ -68,7 +60,7 @@ OperatorPtr<T> modelling_by_traces(const Space& space, const std::string& wavele
   LineBands convolutions{length - 1 - centre, centre, {}};
   std::vector<T> samples;
   if (!is_planned) {
-    const Space own = space_of_wavelets(space, length);
+    const Space own = with_last_dimension(space, length);
     const DistMatrix<T> read = read_own_array<T>(wavelets, own);
     samples.resize(static_cast<std::size_t>(read.local().size()));
     space.grid->backend()->download(read.local().data, samples.data(),
@@ -238,17 +230,17 @@ template <Scalar T>
 void invert_own(UseCase& run, const PoststackArguments& arguments, const std::vector<Index>& sizes) {
   const Space space = array_space(run.grid(), sizes, arguments.impedance.cut);
   const Index length = arguments.samples_of_wavelets;
-  const PoststackInversion<T> inversion(
-      arguments, space,
+  const OperatorPtr<T> modelling =
       length > 0 ? modelling_by_traces<T>(space, arguments.wavelet, length, run.is_dry())
-                 : poststack_modelling<T>(space, read_wavelet(run.grid(), arguments.wavelet)));
+                 : poststack_modelling<T>(space, read_wavelet(run.grid(), arguments.wavelet));
+  const auto [G, d] = read_own_data<T>(modelling, arguments.data, arguments.weights, run.is_dry());
+  const PoststackInversion<T> inversion(arguments, space, G);
   InversionMemory memory{.arrays = bytes_of_arrays<T>(space, 2)};
   if (length > 0) {  // wavelets are read and copied, and the operator is made of the copy
-    const Index wavelets = bytes_of_arrays<T>(space_of_wavelets(space, length), 1);
-    memory.otherwise = wavelets + std::max(wavelets, inversion.G().kept_bytes(Partition::with_sizes({1})));
+    const Index wavelets = bytes_of_arrays<T>(with_last_dimension(space, length), 1);
+    memory.otherwise = wavelets + std::max(wavelets, modelling->kept_bytes(Partition::with_sizes({1})));
   }
   if (inversion.plan(run, memory)) return;
-  const DistMatrix<T> d = read_own_array<T>(arguments.data, space);
   DistMatrix<T> m = read_own_array<T>(arguments.background, space);
   attempt(run.grid()->comm(), [&] {
     std::vector<T> values(static_cast<std::size_t>(m.local().size()));
@@ -312,7 +304,8 @@ ExitStatus poststack(Communicator& world, PoststackArguments arguments) {
               {{"--model", arguments.impedance.model},
                {"--data", arguments.data},
                {"--background", arguments.background},
-               {"--wavelet", arguments.wavelet}});
+               {"--wavelet", arguments.wavelet},
+               {"--weights", arguments.weights}});
   note_options(run, arguments);
   return run.run([&]<Scalar T>() {
     has_own_data ? invert_own<T>(run, arguments, sizes) : invert_generated<T>(run, arguments);
@@ -334,6 +327,7 @@ Action define_poststack(Options& options) {
                "A vector of odd length, in the samples of the data, whose middle is time 0, or lines x "
                "traces of these, one for each trace [a Ricker wavelet of 15 Hz in samples of 4 ms; own data "
                "need theirs]");
+  define_weights(options, arguments->weights);
   for (const char* of_data : {"--background", "--wavelet"}) options.need("--data", of_data);
   options.need("--background", "--data");
   for (CLI::Option* generated : define_impedance(options, arguments->impedance))

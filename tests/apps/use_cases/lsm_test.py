@@ -282,6 +282,61 @@ def check_pairs(suite):
                 suite.check(relative(found, inverted) < 1e-9, "inverted", relative(found, inverted), sizes, distance, ranks)
 
 
+class Weighted(Survey):
+    """The traces of a survey times weights."""
+
+    def __init__(self, survey, weights):
+        self.shape, self.survey, self.weights = survey.shape, survey, weights
+
+    def forward(self, image):
+        return self.weights * self.survey.forward(image)
+
+    def adjoint(self, data):
+        return self.survey.adjoint(self.weights * data)
+
+
+def check_weights(suite):
+    """Weights of traces and of samples, with dead and wild traces, against CGLS in NumPy."""
+    rng = np.random.default_rng(8)
+    survey = Survey(nx=9, nz=8, sources=5, receivers=3, first=5, last=29, samples=90)
+    data = survey.forward(rng.standard_normal(survey.shape)) + 0.1 * rng.standard_normal(survey.traces)
+    of_traces = rng.uniform(0.5, 2, survey.traces[:2])
+    of_traces[1, 0] = of_traces[4, 2] = 0
+    of_samples = of_traces[..., None] * rng.uniform(0, 1, survey.traces)
+    of_samples[2, 1, 30:60] = 0
+    recorded = np.where(of_samples == 0, np.nan, data)
+    recorded[4, 2] = 1e9
+    np.save(suite.folder / "traces.npy", np.where(of_traces[..., None] == 0, np.nan, data))
+    np.save(suite.folder / "recorded.npy", recorded)
+    np.save(suite.folder / "of_traces.npy", of_traces.astype(np.float32))
+    np.save(suite.folder / "of_samples.npy", np.asfortranarray(of_samples))
+    np.save(suite.folder / "positions.npy", np.array([(x, depth) for count, depth in ((5, 10), (3, 20)) for x in np.linspace(5, 29, count)]))
+    own = ["lsm", "--geometry", "positions.npy", "--interval", 0.004, "--velocity", 1000, "--nx", 9, "--nz", 8, "--iterations", 6, "--quiet"]
+    for name, weights, words in (("traces", np.float32(of_traces)[..., None], ["--weights", "of_traces.npy"]),
+                                 ("recorded", of_samples, ["--weights", "of_samples.npy"])):
+        weighted = Weighted(survey, weights.astype(float))
+        inverted, costs = weighted.cgls(weighted.weights * data, 6)
+        for ranks, grid in ((1, []), (4, ["--grid", "2x2"]), (6, [])):
+            run = suite.run(*own, "--data", f"{name}.npy", *words, *grid, "--save", "weighted", "--cost", "costs", ranks=ranks)
+            if not suite.succeeded(run):
+                continue
+            migrated, found = (np.load(suite.folder / "weighted" / f"{each}.npy") for each in ("migrated", "inverted"))
+            suite.check(relative(migrated, weighted.adjoint(weighted.weights * data)) < 1e-12, "migrated", name, ranks)
+            suite.check(relative(found, inverted) < 1e-9, "inverted", relative(found, inverted), name, ranks)
+            suite.check(relative(costs_in(suite.folder / "costs"), costs) < 1e-10, "costs", name, ranks)
+    np.save(suite.folder / "negative.npy", np.where(of_traces == of_traces[2, 2], -2.5, of_traces))
+    np.save(suite.folder / "zeros.npy", np.zeros((5, 3)))
+    for words, status, text in [(["--weights", "negative.npy"], 65, "negative.npy: a weight is -2.5, but must not be negative"),
+                                (["--weights", "zeros.npy"], 65, "zeros.npy: all weights are 0"),
+                                (["--weights", "positions.npy"], 65, "positions.npy is 8 x 2, but weights of these data are 5 x 3 x 90, or 5 x 3, one for each trace"),
+                                (["--weights", "recorded.npy"], 65, "recorded.npy holds nan at (1, 0, 0)"),
+                                ([], 65, "recorded.npy holds nan at (1, 0, 0)")]:
+        run = suite.run(*own, "--data", "recorded.npy", *words, "--save", "refused", ranks=2)
+        suite.check(run.status == status and len(run.error_lines) == 1 and text in run.error_lines[0], words, run.status, run.errors)
+    run = suite.run("lsm", "--weights", "of_traces.npy")
+    suite.check(run.status == 2 and "--weights requires --data" in run.errors, run.errors)
+
+
 def check_plan(suite):
     """--dry-run writes nothing, and says what memory a run takes, beside that of a small run."""
     large = ["--nx", 700, "--nz", 500, "--sources", 30, "--receivers", 30, "--samples", 1000, "--last", 2500, "--iterations", 1]
@@ -295,6 +350,7 @@ def test(suite, full):
     check_against_numpy(suite)
     check_solvers(suite)
     check_own_data(suite)
+    check_weights(suite)
     check_reference_costs(suite, full)
     check_errors(suite)
 

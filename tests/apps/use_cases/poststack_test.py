@@ -130,6 +130,20 @@ class Problem:
         return x, costs
 
 
+class WeightedProblem(Problem):
+    """Data count by their weights."""
+
+    def __init__(self, model, weights):
+        self.weights = weights
+        super().__init__(model)
+
+    def forward(self, m):
+        return self.weights * super().forward(m)
+
+    def adjoint(self, d):
+        return super().adjoint(self.weights * d)
+
+
 def check_against_numpy(suite, shape, cases):
     """A section from a file, of which every second trace is taken. In the larger one all axes are smoothed."""
     lines, traces, samples = shape
@@ -218,6 +232,7 @@ def check_plan(suite):
     for name, (lines, traces, samples) in {"large": (12, 200, 500), "small": (1, 3, 20)}.items():
         np.save(suite.folder / f"{name}.npy", rng.uniform(1, 2, (lines, traces, samples)))
         np.save(suite.folder / f"{name}_wavelets.npy", rng.standard_normal((lines, traces, 101)))
+        np.save(suite.folder / f"{name}_weights.npy", rng.uniform(1, 2, (lines, traces)))
     np.save(suite.folder / "section.npy", rng.uniform(1, 2, (500, 4000)))
     np.save(suite.folder / "one.npy", rng.standard_normal(41))
     own, by_traces = ([["--data", f"{name}.npy", "--background", f"{name}.npy", "--wavelet", wavelet] for name, wavelet in both]
@@ -228,7 +243,8 @@ def check_plan(suite):
             (2, ["--regularization", "normal-equations", "--cut", "traces"], sizes, few), (1, tv, sizes, few),
             (2, [*tv, "--cost", "costs", "--cut", "samples"], sizes, few), (3, [*tv, "--dtype", "f32"], sizes, few),
             (2, [], ["--model", "section.npy", "--decimate", 1, "--lines", 1], few), (2, ["--regularization", "stacked"], *own),
-            (2, [], *by_traces), (1, ["--regularization", "normal-equations"], *by_traces)]:
+            (2, [], *by_traces), (1, ["--regularization", "normal-equations"], *by_traces),
+            (2, [], *([*words, "--weights", f"{name}_weights.npy"] for name, words in zip(("large", "small"), own)))]:
         suite.check_plan("poststack", [*large, *words, "--iterations", 1], [*small, *words, "--iterations", 1], ranks)
 
 
@@ -277,6 +293,36 @@ def check_wavelets(suite, made, own):
         suite.close(np.load(suite.folder / "own/inverted.npy"), m, 1e-8, "a wavelet for each trace on", ranks, words)
 
 
+def check_weights(suite):
+    """Weights of traces and of samples, with missing data, in all four inversions."""
+    rng = np.random.default_rng(9)
+    model = np.log(rng.uniform(1, 2, (3, 5, 40)).cumsum(axis=2))
+    noise = rng.standard_normal(model.shape)
+    of_traces = rng.uniform(0.5, 2, (3, 5))
+    of_traces[1, 2] = 0
+    of_samples = of_traces[..., None] * rng.uniform(0.5, 1, model.shape)
+    of_samples[2, :2, 10:20] = 0
+    a = (np.pi * 15 * 0.004 * np.arange(-20, 21)) ** 2
+    np.save(suite.folder / "ricker.npy", (1 - 2 * a) * np.exp(-a))
+    for name, weights, cases in (("of_traces", of_traces, [("none", 1, []), ("tv", 3, []), ("stacked", 6, ["--cut", "samples"])]),
+                                 ("of_samples", of_samples, [("none", 4, ["--cut", "samples"]), ("normal-equations", 3, ["--cut", "traces"]), ("stacked", 2, [])])):
+        of_data = np.broadcast_to(weights[..., None] if weights.ndim == 2 else weights, model.shape)
+        problem = WeightedProblem(model, of_data)
+        problem.data += of_data * noise
+        np.save(suite.folder / "weights.npy", weights)
+        np.save(suite.folder / "gaps.npy", np.where(of_data == 0, np.nan, Problem(model).data + noise))
+        np.save(suite.folder / "smooth.npy", np.exp(problem.background))
+        for kind, ranks, words in cases:
+            inverted, costs = getattr(problem, kind.replace("-", "_"))(INVERSIONS[kind])
+            more = ["--inner", INNER] if kind == "tv" else []
+            run = suite.run("poststack", "--data", "gaps.npy", "--background", "smooth.npy", "--wavelet", "ricker.npy", "--weights", "weights.npy", "--regularization", kind,
+                            "--iterations", INVERSIONS[kind], *words, *more, "--save", "own", "--cost", "costs", "--quiet", ranks=ranks)
+            if not suite.succeeded(run):
+                continue
+            suite.check(relative(np.load(suite.folder / "own/inverted.npy"), inverted) < 1e-9, "inverted with weights", name, kind, ranks)
+            suite.check(relative(np.loadtxt(suite.folder / "costs")[:, 1], np.array(costs)) < 1e-9, "costs with weights", name, kind, ranks)
+
+
 def check_own_data(suite):
     """The files that a generated run saves, inverted as the user's own, give its result on any number of ranks."""
     sizes = ["--lines", 3, "--traces", 13, "--samples", 40]
@@ -322,6 +368,7 @@ def test(suite, full):
     check_generated(suite)
     check_plan(suite)
     check_own_data(suite)
+    check_weights(suite)
     check_solvers(suite)
     check_reference_figures(suite, full)
     check_errors(suite)
