@@ -34,6 +34,7 @@ import change_area
 import compressed_area
 import files_area
 import program_area
+import ridge_area
 import solve_area
 import splitting_area
 import strategies
@@ -56,6 +57,7 @@ AREAS = {"solve": (solve_area.check, strategies.all_solves()),
          "state": (state_area.check, strategies.states()),
          "sweep": (sweep_area.check, strategies.sweeps()),
          "boxed": (bounded_area.check, strategies.boxed()),
+         "ridge": (ridge_area.check, strategies.ridges()),
          "splitting": (splitting_area.check, strategies.splittings()),
          "tree": (tree_area.check, strategies.trees()),
          "compressed": (compressed_area.check, strategies.compressed()),

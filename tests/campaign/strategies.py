@@ -272,6 +272,23 @@ def boxed(draw):
 
 
 @st.composite
+def ridges(draw):
+    """Ridges with features and targets that may be constant, folds of any rows, and dampings from 0 to 1e±30."""
+    name = draw(one_of("f64", "f32", "c128", "c64"))
+    folds = draw(one_of("contiguous", "uneven", "with rows in none", "leave-one-out", "gcv"))
+    how = {**draw(ways(draw(one_of(1, 1, 2, 4, 3, 6)), "block-cgls")), "cuts": None, "algorithm": draw(one_of("stationary-a", "block"))}
+    if how["algorithm"] == "block":
+        how["storage"] = "columns"
+    alphas = st.lists(one_of(1, 10, 0.1, 1e3, 1e-3, 1e6, 1e-6, 0, 1e-30, 1e30), min_size=1, max_size=5, unique=True)
+    return {"area": "ridge", "type": name, "rows": draw(st.integers(1, 6) | st.integers(12, 30)), "cols": draw(st.integers(1, 12) | st.integers(20, 40)), "matrix": draw(matrices(False)),
+            "offset": draw(one_of(0, 0, 1, 100)), "rhs": draw(st.lists(one_of("explained", "noise", "constant", "zero"), max_size=5)),
+            "weights": draw(one_of(None, None, "real", "whole")), "folds": folds, "count": draw(st.integers(2, 5)), "seed": draw(seeds),
+            "score": draw(one_of("r2", "correlation", "negative-mse")), "alphas": draw(alphas), "groups": draw(one_of(0, 0, 1, 2)),
+            "one_standard_error": draw(one_in(4)), "intercept": draw(one_of(True, True, False)), "standardize": draw(st.booleans()),
+            "batch": draw(one_of(0, 0, 1, 2)), "how": how}
+
+
+@st.composite
 def splittings(draw):
     """Objectives of two parts, f(Kx − b) + g(Lx), for ADMM and for the primal-dual method."""
     name, method = draw(one_of("f64", "f32", "c128", "c64")), draw(one_of("admm", "primal-dual"))

@@ -241,7 +241,16 @@ def splitting(request):
     return (gathered, dict(report)) if grid.is_member else None
 
 
-TASKS = {"solve": solve, "space": space, "spectrum": spectrum, "sweep": sweep, "splitting": splitting, "change": change, "compressed": compressed, "tree": tree}
+def ridge(request):
+    grid = grid_of(tuple(request["how"]["grid"]), request["how"]["transport"])
+    op, _ = matrix_operator(grid, request)
+    B = gl.zeros(op.range, request["B"].shape[1], op.dtype).scatter(whole(grid, request["B"]))
+    X, report = gl.ridge(op, B, request["alphas"], **request["options"])
+    gathered = X.gather()
+    return (gathered, dict(report)) if grid.is_member else None
+
+
+TASKS = {"solve": solve, "ridge": ridge, "space": space, "spectrum": spectrum, "sweep": sweep, "splitting": splitting, "change": change, "compressed": compressed, "tree": tree}
 
 
 def run(task, request):
@@ -253,7 +262,7 @@ def run(task, request):
         error = (type(raised).__name__, str(raised))
     except Damaged as raised:
         error = ("Damaged", str(raised))
-    known = None if value is None else digest(value[1]) if task in ("solve", "space", "spectrum", "sweep", "splitting") else b""
+    known = None if value is None else digest(value[1]) if task in ("solve", "space", "spectrum", "sweep", "splitting", "ridge") else b""
     parts = COMM.gather((error, known))
     if COMM.rank != 0:
         return None

@@ -108,8 +108,9 @@ struct RidgeReport {
 /// Reasons: docs/decisions/0067-ridge.md.
 ///
 /// Eigenvalues with λ + D² ≤ max(m, n)·ε·λ_max, ε that of double precision, count as 0: then x is the
-/// shortest. Throws ShapeError and UsageError, on all ranks, if options do not fit A, B or each other;
-/// InputError if A or B have NaN or infinity, with the place; OutOfMemory if a rank lacks memory.
+/// shortest. In λ_max counts what a row or feature has before the mean of its training set is subtracted.
+/// Throws ShapeError and UsageError, on all ranks, if options do not fit A, B or each other; InputError if A
+/// or B have NaN or infinity, with the place; OutOfMemory if a rank lacks memory.
 ///
 ///   RidgeOptions options{.alphas = {1, 10, 100}, .folds = contiguous_folds(A->rows(), 5)};
 ///   const RidgeReport report = ridge(*A, B, options, &X);

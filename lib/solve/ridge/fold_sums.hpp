@@ -98,7 +98,7 @@ class FoldSums {
         rows_.is_weighted() ? 8 * static_cast<double>(std::numeric_limits<Real<T>>::epsilon()) : 0;
     const double least =
         std::hypot(100 * epsilon * reference, of_mean * centre, of_weights * (std::abs(shift) + centre));
-    return of_sums * std::norm(shift) + least * least;
+    return of_sums * std::norm(shift) + of_mean * std::abs(shift) * centre + least * least;
   }
 
   const FoldRows<T>& rows_;

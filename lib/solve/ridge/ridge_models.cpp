@@ -37,6 +37,8 @@ class ModelMaker {
   void of_models(RidgeModel<T>& model, MatrixView<Wide> G, MatrixView<const T> tested) {
     const Index n = G.cols;
     for (Index j = 0; j < n; ++j)
+      model.uncentred = std::max(model.uncentred, std::norm(model.scale[at(j)]) * std::abs(G(j, j)));
+    for (Index j = 0; j < n; ++j)
       for (Index i = 0; i <= j; ++i)
         G(i, j) = model.scale[at(i)] * model.scale[at(j)] *
                   (G(i, j) - model.weight * conjugate(model.mean[at(i)]) * model.mean[at(j)]);
@@ -66,6 +68,7 @@ class ModelMaker {
     std::vector<Index> places;
     for (Index i = 0; i < m; ++i)
       if (i < left_out.begin || i >= left_out.end()) places.push_back(i);
+    for (const Index i : places) model.uncentred = std::max(model.uncentred, std::abs(K(i, i)));
     // The product of each row with the mean of the training rows.
     std::vector<Wide> with_mean(at(m), Wide(0));
     Wide of_means(0);
@@ -116,13 +119,15 @@ class ModelMaker {
     SquareSum sum;
     for (Index j = 0; j < G.cols; ++j)
       for (Index i = 0; i < G.rows; ++i) sum.add(std::abs(G(i, j)));
-    const double shift = sum.root() > 0 ? sum.root() : 1;
+    // Larger than what rounding left when the means were subtracted.
+    const double size = std::max(sum.root(), model.uncentred), shift = size > 0 ? size : 1;
     for (Index j = 0; j < G.cols; ++j)
       for (Index i = 0; i < G.rows; ++i)
         G(i, j) -= shift * root(places[at(i)]) * root(places[at(j)]) / model.weight;
     model.values.push_back(0);
     decompose(model, G);
     model.values.erase(model.values.begin());
+    if (size == 0) std::fill(model.values.begin(), model.values.end(), 0.0);  // rounding of the shift
     std::copy_n(G.column(1), (G.cols - 1) * G.rows, G.data);
   }
   /// start times the weight of each row + Σ |z|² w over the components of each tested row, for each damping,
@@ -161,7 +166,7 @@ class ModelMaker {
  public:
   void set_least(RidgeModel<T>& model) const {
     constexpr double epsilon = std::numeric_limits<double>::epsilon();
-    const double largest = model.values.empty() ? 0 : model.values.back();
+    const double largest = std::max(model.values.empty() ? 0 : model.values.back(), model.uncentred);
     model.least = static_cast<double>(std::max(rows_.rows(), rows_.cols())) * epsilon * largest;
   }
 
@@ -299,6 +304,7 @@ class ModelsOfRanks {
   void send(RidgeModel<T>& model, int root) {
     const TraceRegion region("models of folds");
     comm_.broadcast(model.values, root);
+    comm_.broadcast(std::span(&model.uncentred, 1), root);
     comm_.broadcast(model.basis.span(), root);
     comm_.broadcast(model.R.span(), root);
     comm_.broadcast(model.Q.span(), root);

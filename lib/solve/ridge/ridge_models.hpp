@@ -33,6 +33,7 @@ struct RidgeModel {
   std::vector<Accumulator<T>> mean{};  ///< of the training rows; 0 if they are not centred
   std::vector<double> scale{};         ///< the diagonal of S
   std::vector<double> values{};        ///< Λ, in ascending order
+  double uncentred = 0;                ///< the largest square of a row or feature before means are subtracted
   double least = 0;                    ///< λ + D² is 0 but for rounding, unless it is larger
   Buffer<Accumulator<T>> basis{};
   Buffer<T> narrow_basis{};  ///< in its place, if T has digits enough

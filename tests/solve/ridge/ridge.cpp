@@ -214,6 +214,98 @@ TEMPLATE_TEST_CASE("Of a fold where a target has no cases nothing is explained",
   }
 }
 
+TEST_CASE("Without features that vary, predictions are means of the training rows, also without damping") {
+  constexpr Index m = 12;
+  const Element<double> y = [](Index i, Index) { return counter_random<double>(7, i, 0); };
+  const auto error = [&](const std::vector<double>& w, const auto& is_tested, double factor = 1) {
+    double weight = 0, mean = 0, squares = 0, of_tested = 0;
+    for (Index i = 0; i < m; ++i)
+      if (!is_tested(i)) weight += w[static_cast<std::size_t>(i)];
+    for (Index i = 0; i < m; ++i)
+      if (!is_tested(i)) mean += w[static_cast<std::size_t>(i)] * y(i, 0) / weight;
+    for (Index i = 0; i < m; ++i) {
+      if (!is_tested(i) && factor == 1) continue;
+      squares += w[static_cast<std::size_t>(i)] * std::pow(factor * (y(i, 0) - mean), 2);
+      of_tested += w[static_cast<std::size_t>(i)];
+    }
+    return std::pair(squares, of_tested);
+  };
+  std::vector<double> weights, ones(static_cast<std::size_t>(m), 1.0);
+  for (Index i = 0; i < m; ++i) weights.push_back(1 / (1.3 + static_cast<double>(i)));
+  double left_out = 0, in_all = 0, of_folds = 0;
+  for (Index k = 0; k < m; ++k) {
+    const auto [squares, weight] = error(weights, [&](Index i) { return i == k; });
+    left_out += squares;
+    in_all += weight;
+  }
+  for (Index fold = 0; fold < 2; ++fold) {
+    const auto [squares, weight] = error(ones, [&](Index i) { return i * 2 / m == fold; });
+    of_folds += squares / weight / 2;
+  }
+  const double by_all = error(
+                            ones, [](Index) { return false; }, m / (m - 1.0))
+                            .first /
+                        m;
+  for (const auto& grid : compact_grids())
+    for (const Index n : {1, 21})
+      for (const double constant : {0.0, 0.1})
+        for (const double alpha : {0.0, 1.0}) {
+          CAPTURE(grid->rows(), grid->cols(), n, constant, alpha);
+          const auto score = [&](RidgeOptions options) {
+            options.alphas = {alpha};
+            options.score = RidgeScore::negative_mse;
+            const Element<double> A = [&](Index, Index j) { return constant * static_cast<double>(j + 1); };
+            const auto found = fitted<double>(grid, Algorithm::stationary_a, m, n, A, y, options, 1);
+            return grid->is_member() ? -found.report.columns[0].score : NAN;
+          };
+          const double gcv = score({.validation = RidgeValidation::gcv}),
+                       loo = score({.validation = RidgeValidation::leave_one_out, .weights = weights}),
+                       folds = score({.folds = contiguous_folds(m, 2)});
+          if (!grid->is_member()) continue;
+          CHECK(std::abs(gcv - by_all) <= 1e-12);
+          CHECK(std::abs(loo - left_out / in_all) <= 1e-12);
+          CHECK(std::abs(folds - of_folds) <= 1e-12);
+        }
+}
+
+TEST_CASE("A feature that is constant in a training set has no coefficient there, also without damping") {
+  // Of the second fold's training set alone the feature varies.
+  constexpr Index m = 12;
+  const auto y = [](Index i, Index) { return counter_random<double>(7, i, 0); };
+  const auto rare = [](Index i, Index) { return i == 8 ? 1.0 : 0.0; };
+  double mean = 0, expected = 0;
+  for (Index i = 0; i < m / 2; ++i) mean += y(i, 0) / (m / 2);
+  for (Index i = m / 2; i < m; ++i) expected += std::pow(y(i, 0) - mean, 2) / (m / 2);
+  RidgeOptions options{.alphas = {0}, .folds = contiguous_folds(m, 2), .score = RidgeScore::negative_mse};
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<double> A = dense_operator<double>(grid, Algorithm::stationary_a, m, 1, rare);
+    DistMatrix<double> B(grid, A->range().layout(1));
+    B.fill(y);
+    const RidgeReport report = PreparedRidge<double>(*A, options, false, 1).fit(B, nullptr);
+    if (grid->is_member()) CHECK(std::abs(report.fold_scores[1] + expected) <= 1e-12);
+  }
+}
+
+TEST_CASE("A training row of any weight is constant") {
+  RidgeOptions one{.alphas = {1}, .folds = {0, 1}, .score = RidgeScore::negative_mse, .intercept = false};
+  RidgeOptions two = one;
+  one.weights = {2, 2};
+  two.folds = {0, 0, 1, 1};
+  one.standardize = two.standardize = true;
+  const auto A = [](Index i, Index j) {
+    return 1 / (3.0 + static_cast<double>(j)) + 0.01 * static_cast<double>(i);
+  };
+  const auto y = [](Index i, Index) { return 2.0 + static_cast<double>(i); };
+  for (const auto& grid : compact_grids()) {
+    const auto found = fitted<double>(grid, Algorithm::block, 2, 21, A, y, one, 1);
+    const auto expected = fitted<double>(
+        grid, Algorithm::block, 4, 21, [&](Index i, Index j) { return A(i / 2, j); },
+        [&](Index i, Index j) { return y(i / 2, j); }, two, 1);
+    if (grid->is_member())
+      CHECK(std::abs(found.report.columns[0].score - expected.report.columns[0].score) <= 1e-12);
+  }
+}
+
 TEST_CASE("A constant feature is not standardised, whatever the weights and the rows") {
   // Of whole weights, rows that are copied are the truth.
   constexpr Index m = 30, n = 3;
