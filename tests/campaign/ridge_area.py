@@ -62,9 +62,10 @@ class Training:
         about = A - w @ A / total
         self.deviations = deviations if deviations is not None else np.ones(A.shape[1])
         if case["standardize"] and deviations is None:
-            seen = A[w > 0]
-            constant = (seen == seen[:1]).all(axis=0)
-            self.deviations = np.where(constant, 1, np.sqrt(w @ abs(about) ** 2 / total))
+            # Rounding to the type makes weighted rows differ, which are equal.
+            found = np.sqrt(w @ abs(about) ** 2 / total)
+            least = 16 * (np.finfo(TYPES[case["type"]]).eps if case["weights"] else EPSILON) * abs(A).max(axis=0, initial=0)
+            self.deviations = np.where(found <= least, 1, found)
         root = np.sqrt(w)[:, None]
         self.A = (A - self.mean) / self.deviations * root
         self.b = (B - self.of_B) * root
