@@ -72,6 +72,8 @@ PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShap
     ProductShape at_once = shape;
     if (asked.batch > 0) at_once.nrhs = std::min(shape.nrhs, asked.batch);
     algorithm = choose_algorithm(at_once, grid, machine);
+    const bool must_stay = asked.storage && !row_of(*asked.storage).is_as_given;
+    if (must_stay && !never_moves_A(algorithm)) algorithm = Algorithm::stationary_a;
   }
   const ProductShape batch = batch_by(algorithm);
   const Storage usual = on_disk         ? Storage::packed

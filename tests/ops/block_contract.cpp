@@ -53,7 +53,7 @@ template <Scalar T>
 std::vector<Storage> storages_of() {
   std::vector<Storage> all;
   for (const StorageRow& row : storage_table)
-    if (row.storage != Storage::planes || std::is_same_v<Real<T>, double>) all.push_back(row.storage);
+    if (!row.for_doubles || std::is_same_v<Real<T>, double>) all.push_back(row.storage);
   return all;
 }
 

@@ -152,9 +152,10 @@ TEST_CASE("Planes are refused where there are none", "[planes]") {
     };
     for (const Algorithm algorithm : stationary) {
       INFO(describe(*grid) << ": " << name_of(algorithm));
-      CHECK(contains(refusal(algorithm, 1.0F, Storage::planes), "a matrix of f32 has no planes"));
+      CHECK(
+          contains(refusal(algorithm, 1.0F, Storage::planes), "a matrix of f32 cannot be stored as planes"));
       CHECK(contains(refusal(algorithm, std::complex<float>(1), Storage::planes),
-                     "a matrix of c64 has no planes"));
+                     "a matrix of c64 cannot be stored as planes"));
       CHECK(contains(refusal(algorithm, 1.0, Storage::packed), "of 4 x 6 has no high plane"));
       CHECK(contains(refusal(algorithm, 1.0F, Storage::columns), "of 4 x 6 has no high plane"));
       const std::string text = refusal(algorithm, 1.0, Storage::planes);

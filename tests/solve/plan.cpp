@@ -246,4 +246,9 @@ TEST_CASE("The algorithm is that of the columns that a solver takes at once", "[
   const PlannedIteration by_one = plan_iteration({.batch = 1}, all, grid);
   CHECK(by_one.algorithm == choose_algorithm(one, grid));
   CHECK(by_one.shape.nrhs == first_batch(by_one.algorithm, all, grid, 1).nrhs);
+
+  // Algorithms that move A take it as given.
+  CHECK(plan_iteration({.storage = Storage::columns}, all, grid).algorithm == choose_algorithm(all, grid));
+  for (const Storage storage : {Storage::packed, Storage::planes})
+    CHECK(plan_iteration({.storage = storage}, all, grid).algorithm == Algorithm::stationary_a);
 }

@@ -36,11 +36,12 @@ struct StorageRow {
   const char* name;
   bool is_as_given;  ///< algorithms that move A, and GPUs, take it, too
   bool reads_once;   ///< on hosts stationary_a computes a normal product in one pass over A
+  bool for_doubles;  ///< only for matrices of double and complex<double> in host memory
 };
 /// The only table of storages, in the order of the enum.
-inline constexpr std::array<StorageRow, 3> storage_table{{{Storage::columns, "columns", true, false},
-                                                          {Storage::packed, "packed", false, true},
-                                                          {Storage::planes, "planes", false, true}}};
+inline constexpr std::array<StorageRow, 3> storage_table{{{Storage::columns, "columns", true, false, false},
+                                                          {Storage::packed, "packed", false, true, false},
+                                                          {Storage::planes, "planes", false, true, true}}};
 constexpr const StorageRow& row_of(Storage storage) {
   return storage_table[static_cast<std::size_t>(storage)];
 }

@@ -49,8 +49,9 @@ struct IterationRequest {
 /// choose_algorithm() for the columns of a batch, the storage by faster_storage(). What the solver needs
 /// comes before what was asked for: solvers with Feature::shared_space, one pass and a disk take
 /// stationary_a, one pass in host memory takes a packed A, and only solvers with Feature::one_pass have one
-/// pass. A factor takes stationary_a unless another algorithm was asked for. Not collective; ranks with the
-/// same arguments and the same calibration choose alike.
+/// pass. A factor takes stationary_a unless another algorithm was asked for. Nor is an algorithm chosen that
+/// moves A if a storage was asked for that such algorithms refuse; then it is stationary_a. Not collective;
+/// ranks with the same arguments and the same calibration choose alike.
 GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape,
                                                 GridShape grid, const MachineModel& machine = {});
 

@@ -12,7 +12,7 @@ namespace {
 
 /// Every rank of grid column q has block row q of A, and every rank of grid row p has block column p of X.
 /// So Y(q, p) = A(q) X(p) is local, and X(p) = Σ over q of A(q)ᴴ Y(q, p) is a sum over grid row p. Blocks are
-/// in memory: they never fail alone, and use no scratch memory.
+/// in memory: they never fail alone.
 template <Scalar T, class Interface>
 class BlockRows : public Interface, public MatrixInBlocks<T> {
  public:
@@ -40,6 +40,9 @@ class BlockRows : public Interface, public MatrixInBlocks<T> {
     const Index size = this->domain().local_rows() * cols;
     sum_->reserve(grid.backend(), size);
     grid.row_comm().reserve(CommOperation::all_reduce, {&size, 1}, sizeof(T), order_);
+  }
+  Index do_scratch_bytes(ProductKind, const Partition& columns) const final {
+    return this->local_block()->scratch_bytes(this->domain().local_columns(columns));
   }
   void do_add_kept_bytes(KeptBytes& kept, const Partition& columns) const final {
     this->local_block()->add_kept_bytes(kept);
