@@ -46,7 +46,8 @@ def run(folder, changed=str):
     lines = [changed(command) for command in commands() if CAN_DRAW or not command.startswith("scripts/pictures")]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-                    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+                    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+                    "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}  # beside other tests
     done = subprocess.run(["bash", "-euc", "\n".join(lines)], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, (lines, done.returncode, done.stdout, done.stderr)
     return done.stdout, np.load(folder / "survey/inverted.npy")
