@@ -103,7 +103,7 @@ struct Parts {
   std::vector<long double> real{}, imag{};
 };
 template <Scalar T>
-Parts parts(const T* numbers, Index count) {
+Parts parts_of(const T* numbers, Index count) {
   Parts of;
   for (Index k = 0; k < count; ++k) {
     of.real.push_back(std::real(numbers[k]));
@@ -137,7 +137,7 @@ std::vector<T> reference_product(Op op, T alpha, const T* A, Index m, Index n, c
     if (op == Op::none) return A[i + k * m];
     return op == Op::adjoint ? conjugate(A[k + i * m]) : A[k + i * m];
   });
-  const Parts a = parts(rows_of_A.data(), rows * inner), b = parts(B, inner * columns);
+  const Parts a = parts_of(rows_of_A.data(), rows * inner), b = parts_of(B, inner * columns);
   return dense<T>(rows, columns, [&](Index i, Index j) {
     const auto along = [&](const std::vector<long double>& x, const std::vector<long double>& y) {
       return dot(x.data() + i * inner, y.data() + j * inner, inner);
