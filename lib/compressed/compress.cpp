@@ -27,6 +27,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "ops/matrix/algorithms.hpp"
 #include "streamed/element_source.hpp"
+#include "streamed/shared_store.hpp"
 
 namespace gridlops {
 
@@ -283,11 +284,11 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
 template <Scalar T>
 CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options,
                                 StreamedSeries<T>& series) {
-  SeriesBlocks& blocks = series.blocks();
+  SharedStore& blocks = series.blocks();
   const auto store = [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
     const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);
     blocks.append(backend, block,
-                  [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& begin_wait) {
+                  [&](const StoredBlockBase::WritePart& write, const StoredBlockBase::BeginWait& begin_wait) {
                     block->store(std::move(tiles), {},
                                  [&](Index part, Index begin, const std::byte* from, Index bytes) {
                                    const DiskWait wait = begin_wait(bytes);

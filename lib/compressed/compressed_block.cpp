@@ -211,7 +211,7 @@ void CompressedBlock<T>::store_alone(TiledBlock block, const FetchFactors& fetch
   const auto parts = take_parts(backend_, plan_.parts, {this});
   this->own(parts);
   const Index bytes = plan_.parts.bytes_on_disk();
-  if (bytes > 0) parts->put_in(std::make_shared<TileFile>(TileFile::nameless(scratch, bytes)));
+  if (bytes > 0) parts->put_in(std::make_shared<DiskFile>(DiskFile::nameless(scratch, bytes)));
   store(std::move(block), fetch, [&](Index part, Index begin, const std::byte* from, Index count) {
     const DiskWait wait = parts->writing(count);
     parts->write(part, begin, from, count);

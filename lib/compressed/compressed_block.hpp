@@ -12,7 +12,7 @@
 #include "compressed/stored_tile.hpp"
 #include "gridlops/comm/process_grid.hpp"
 #include "gridlops/local/buffer.hpp"
-#include "streamed/series_blocks.hpp"
+#include "streamed/stored_block.hpp"
 
 namespace gridlops {
 
@@ -51,7 +51,7 @@ using FetchFactors = std::function<void(Index i, Index j, bool of_row, StoredTil
 template <Scalar T>
 class CompressedBlock final : public StoredBlock<T> {
  public:
-  using typename SeriesBlock::WritePart;
+  using typename StoredBlockBase::WritePart;
 
   /// Says where everything will lie, for tiles of which only the shapes are used. Takes memory for the
   /// orders. memory: of the parts, what is to be in memory (LinePlan). Without a backend it is a plan, which

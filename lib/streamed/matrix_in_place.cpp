@@ -14,7 +14,7 @@ namespace gridlops {
 namespace {
 
 constexpr Index round_up(Index bytes) {
-  return (bytes + TileFile::block - 1) / TileFile::block * TileFile::block;
+  return (bytes + DiskFile::block - 1) / DiskFile::block * DiskFile::block;
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ MatrixInPlace<T>::MatrixInPlace(MatrixBoxes boxes, Range rows, Range cols, TileO
       cols_(cols),
       order_(std::move(order)),
       slabs_(std::move(slabs)),
-      file_(TileFile::to_read(boxes_.file)) {}
+      file_(DiskFile::to_read(boxes_.file)) {}
 
 template <Scalar T>
 Index MatrixInPlace<T>::strips_of_piece() const {
@@ -58,7 +58,7 @@ Index MatrixInPlace<T>::read(Index slab, Index piece, std::byte* memory, std::by
 template <Scalar T>
 Index MatrixInPlace<T>::read_box(Index i, Index j, Range rows, Range of_slab, std::byte* memory,
                                  std::byte* staging) const {
-  constexpr Index size = sizeof(T), block = TileFile::block;
+  constexpr Index size = sizeof(T), block = DiskFile::block;
   const Index line = boxes_.cols * size, room = slabs_.parts.staging_each - 2 * block;
   const Range in_box = intersect(rows, {i * boxes_.rows, boxes_.rows}), of_box = boxes_.cols_of(j),
               cols = intersect(cols_, of_box);

@@ -33,7 +33,7 @@ class MatrixInPlace final : public PartSource {
   Range rows_, cols_;
   TileOrder<T> order_;
   Slabs slabs_;
-  TileFile file_;
+  DiskFile file_;
 };
 
 /// Returns the average length of the contiguous runs of these columns in the file, in bytes, if this many

@@ -33,7 +33,7 @@ struct Slabs {
     strips_each = std::clamp(strips_asked > 0 ? strips_asked : wanted / bytes_of_strip, Index{1}, strips);
     const Index count = (strips + strips_each - 1) / strips_each;
     if (strips_asked == 0) strips_each = (strips + count - 1) / count;
-    const Index block = TileFile::block,
+    const Index block = DiskFile::block,
                 bytes_each = (strips_each * bytes_of_strip + block - 1) / block * block;
     // In one pass, the adjoint of a slab follows when its rows are summed over ranks, up to three chunks of
     // rows later (RowSum), and slabs in between stay. Then `ahead` slabs can be read meanwhile.
@@ -47,7 +47,7 @@ struct Slabs {
   }
 
   Index count() const { return parts.count(); }
-  /// With those up to a multiple of TileFile::block.
+  /// With those up to a multiple of DiskFile::block.
   Index bytes_each() const { return parts.bytes.front(); }
   Range strips_of(Index slab) const {
     const Index first = slab * strips_each;

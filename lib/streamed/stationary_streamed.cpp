@@ -16,7 +16,7 @@ namespace {
 template <Scalar T>
 class StationaryStreamed final : public StoredOperator<T, StreamedMatrix<T>> {
  public:
-  StationaryStreamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block, double norm,
+  StationaryStreamed(const ConstDistMatrix<T>& shape, std::shared_ptr<SlabBlock<T>> block, double norm,
                      std::shared_ptr<StationaryProducts<T>> products)
       : StoredOperator<T, StreamedMatrix<T>>(shape, std::move(block), facts_of(shape), std::move(products)),
         norm_(norm) {}
@@ -57,16 +57,16 @@ void check_matrix(const char* caller, Agreement& agreement, const ConstDistMatri
 }
 
 template <Scalar T>
-StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block,
+StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<SlabBlock<T>> block,
                                    std::shared_ptr<StationaryProducts<T>> products) {
   const ProcessGrid& grid = *shape.grid();
   const double of_all = grid.is_member() ? norm_of_ranks(grid.comm(), block->norm()) : 0;
   return std::make_shared<StationaryStreamed<T>>(shape, std::move(block), of_all, std::move(products));
 }
 
-#define GRIDLOPS_INSTANTIATE(T)                                                                            \
-  template void check_matrix(const char*, Agreement&, const ConstDistMatrix<T>&, const StreamOptions&);    \
-  template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, std::shared_ptr<BlockInParts<T>>, \
+#define GRIDLOPS_INSTANTIATE(T)                                                                         \
+  template void check_matrix(const char*, Agreement&, const ConstDistMatrix<T>&, const StreamOptions&); \
+  template StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>&, std::shared_ptr<SlabBlock<T>>, \
                                               std::shared_ptr<StationaryProducts<T>>);
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE

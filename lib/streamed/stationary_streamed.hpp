@@ -6,7 +6,7 @@
 #include "gridlops/comm/failure.hpp"
 #include "gridlops/streamed/streamed_matrix.hpp"
 #include "ops/stationary/stationary_operator.hpp"
-#include "streamed/block_in_parts.hpp"
+#include "streamed/slab_block.hpp"
 
 namespace gridlops {
 
@@ -42,7 +42,7 @@ inline ReductionOrder reduction_order(const StreamOptions& options) {
 /// The operator of the blocks of all ranks (collective over the grid). `shape` has the layout of their
 /// matrix. block: null on idle ranks.
 template <Scalar T>
-StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<BlockInParts<T>> block,
+StreamedMatrixPtr<T> make_streamed(const ConstDistMatrix<T>& shape, std::shared_ptr<SlabBlock<T>> block,
                                    std::shared_ptr<StationaryProducts<T>> products);
 
 }  // namespace gridlops

@@ -19,8 +19,8 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "io/matrix_boxes.hpp"
 #include "streamed/matrix_in_place.hpp"
+#include "streamed/own_store.hpp"
 #include "streamed/stationary_streamed.hpp"
-#include "streamed/streamed_block.hpp"
 
 namespace gridlops {
 
@@ -55,7 +55,7 @@ StreamedMatrixPtr<T> stream_on(const std::shared_ptr<const ProcessGrid>& grid, c
   auto block = attempt(grid->comm(), [&] {
     if (!of.empty())
       claim_folder(folder, "tiles", [](const std::string& name) { return name.starts_with("row-"); });
-    auto made = std::make_unique<StreamedBlock<T>>(grid->backend(), rows.size, cols.size, options, of_block);
+    auto made = std::make_unique<OwnStore<T>>(grid->backend(), rows.size, cols.size, options, of_block);
     if (!made->is_stored() && rows.size > 0 && cols.size > 0) fill(*made, rows, cols);
     return made;
   });
@@ -78,7 +78,7 @@ StreamedMatrixPtr<T> stream_matrix(const std::shared_ptr<const ProcessGrid>& gri
   const std::string of = options.tiles.empty() || !grid->is_member()
                              ? std::string()
                              : attempt(grid->comm(), [&] { return text_of_file(name, header); });
-  return stream_on<T>(grid, layout, options, of, [&](StreamedBlock<T>& block, Range rows, Range cols) {
+  return stream_on<T>(grid, layout, options, of, [&](OwnStore<T>& block, Range rows, Range cols) {
     if (options.in_place) return block.read_in_place(boxes_of(name, header, scalar_type_of<T>), rows, cols);
     block.store(*source_in_file<T>(name, header, rows, cols));
   });
@@ -90,7 +90,7 @@ StreamedMatrixPtr<T> stream_matrix(const ConstDistMatrix<T>& A, const StreamOpti
   agree(grid, "stream_matrix",
         [&](Agreement& agreement) { check_matrix("stream_matrix", agreement, A, options); });
   return stream_on<T>(grid, A.layout(), options, "",
-                      [&](StreamedBlock<T>& block, Range, Range) { block.store(*source_in_memory(A)); });
+                      [&](OwnStore<T>& block, Range, Range) { block.store(*source_in_memory(A)); });
 }
 
 Index in_place_run(Communicator& comm, const std::string& name, const MatrixHeader& header, GridShape grid) {

@@ -7,7 +7,7 @@
 #include "base/message.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
-#include "streamed/series_blocks.hpp"
+#include "streamed/shared_store.hpp"
 #include "streamed/stationary_streamed.hpp"
 
 namespace gridlops {
@@ -15,7 +15,7 @@ namespace gridlops {
 template <Scalar T>
 struct StreamedSeries<T>::Kept {
   explicit Kept(const StreamOptions& on_disk) : blocks(on_disk) {}
-  SeriesBlocks blocks;
+  SharedStore blocks;
 };
 
 template <Scalar T>
@@ -27,7 +27,7 @@ template <Scalar T>
 StreamedSeries<T>::~StreamedSeries() = default;
 
 template <Scalar T>
-SeriesBlocks& StreamedSeries<T>::blocks() const {
+SharedStore& StreamedSeries<T>::blocks() const {
   return kept_->blocks;
 }
 
@@ -40,10 +40,10 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
   if (!grid->is_member()) return make_streamed<T>(shape, nullptr, nullptr);
   const auto store = [&] {
-    auto block = std::make_shared<BlockInParts<T>>(grid->backend(), A.local().rows, A.local().cols,
-                                                   options.column_stable, options.memory);
+    auto block = std::make_shared<SlabBlock<T>>(grid->backend(), A.local().rows, A.local().cols,
+                                                options.column_stable, options.memory);
     blocks().append(grid->backend(), block,
-                    [&](const SeriesBlock::WritePart& write, const SeriesBlock::BeginWait& wait) {
+                    [&](const StoredBlockBase::WritePart& write, const StoredBlockBase::BeginWait& wait) {
                       block->store(*source_in_memory(A), write, wait);
                     });
     return block;

@@ -20,7 +20,7 @@ using namespace gridlops::testing;
 
 namespace {
 
-constexpr Index block = TileFile::block;
+constexpr Index block = DiskFile::block;
 
 template <Scalar T>
 std::vector<T> matrix(Index m, Index n) {

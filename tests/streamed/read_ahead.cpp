@@ -27,7 +27,7 @@ using gridlops::testing::message_of;
 
 namespace {
 
-constexpr Index block = TileFile::block;
+constexpr Index block = DiskFile::block;
 /// A slab of one piece, so that most threads find none, and one of two.
 constexpr Index one_piece = block, two_pieces = (Index{4} << 20) + block;
 
@@ -42,12 +42,12 @@ class Stored {
     REQUIRE(descriptor_ >= 0);
     for (Index k = 0; k < slabs; ++k) offsets_.push_back((backwards ? slabs - 1 - k : k) * slab_bytes);
     write();
-    std::optional<TileFile> file = TileFile::of_name(name, slabs * slab_bytes);
+    std::optional<DiskFile> file = DiskFile::of_name(name, slabs * slab_bytes);
     ::unlink(name.c_str());
     REQUIRE(file.has_value());
-    std::vector<FileParts::Part> parts;
+    std::vector<FileParts::Extent> parts;
     for (const Index offset : offsets_) parts.push_back({offset, slab_bytes});
-    source_ = std::make_unique<FileParts>(std::make_shared<TileFile>(*std::move(file)), std::move(parts));
+    source_ = std::make_unique<FileParts>(std::make_shared<DiskFile>(*std::move(file)), std::move(parts));
     memory_.reset(static_cast<std::byte*>(
         std::aligned_alloc(static_cast<std::size_t>(block), static_cast<std::size_t>(slots * slab_bytes))));
     std::fill_n(memory_.get(), slots * slab_bytes, std::byte{255});
@@ -74,7 +74,7 @@ class Stored {
     return reader({{parts(false), 0}}, std::move(check));
   }
   std::unique_ptr<ReadAhead> reader(
-      std::vector<ReadAhead::Pass> passes, Check check = [](Index, const std::byte*) {}) {
+      std::vector<ReadAhead::Order> passes, Check check = [](Index, const std::byte*) {}) {
     return std::make_unique<ReadAhead>(*source_, ReadAhead::Ring{memory_.get(), slots_, slab_bytes_},
                                        std::move(passes), std::move(check));
   }

@@ -19,8 +19,8 @@
 #include "gridlops/ops/matrix_mult.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "io/npy_files.hpp"
+#include "streamed/disk/disk_file.hpp"
 #include "streamed/disk/read_ahead.hpp"
-#include "streamed/disk/tile_file.hpp"
 #include "streamed/scratch_disk.hpp"
 #include "support/metered_backend.hpp"
 #include "support/problems.hpp"
@@ -371,7 +371,7 @@ TEST_CASE("A disk that is full or not there is an error on all ranks", "[streame
 TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[streamed_matrix]") {
   Watchdog* const watchdog = Watchdog::current();
   if (watchdog == nullptr || !watchdog->thread_answers()) return;
-  constexpr Index block = TileFile::block;
+  constexpr Index block = DiskFile::block;
   const ScratchFolder folder(disk);
   const Buffer<std::byte> memory(make_host_backend(), 3 * block);
   void* first = memory.data();
@@ -380,7 +380,7 @@ TEST_CASE("Ranks know that one works while its reader begins anew, or ends", "[s
       static_cast<std::byte*>(std::align(std::size_t{block}, 2 * std::size_t{block}, first, room));
   const double limit = watchdog->set_timeout_seconds(2);
   if (world().rank() == 0) {
-    const auto file = std::make_shared<TileFile>(TileFile::nameless(folder.file(""), block));
+    const auto file = std::make_shared<DiskFile>(DiskFile::nameless(folder.file(""), block));
     file->write(ring, block, 0);
     const FileParts source(file, {{0, block}});
     std::atomic<int> checks = 0;

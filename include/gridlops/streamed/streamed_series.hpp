@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-class SeriesBlocks;
+class SharedStore;
 
 /// Matrices that are multiplied one after the other, such as the frequencies of a kernel, and share a rank's
 /// disk and memory. All are in one file without a name, as StreamedMatrix has it, with the same failures.
@@ -46,7 +46,7 @@ class GRIDLOPS_EXPORT StreamedSeries {
   double seconds_waited() const;
 
   /// For the library.
-  SeriesBlocks& blocks() const;
+  SharedStore& blocks() const;
 
  private:
   struct Kept;

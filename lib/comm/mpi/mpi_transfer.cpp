@@ -123,9 +123,10 @@ bool let_go(std::span<MPI_Request> receives, std::span<MPI_Request> others) noex
 
 // Leaks scratch memory that MPI may still use.
 MpiTransfer::~MpiTransfer() {
-  if (parts_.empty()) return;
+  if (calls_.empty()) return;
   std::vector<MPI_Request> receives, others;
-  for (const Part& part : parts_) (part.source >= 0 ? receives : others).push_back(part.request);
+  for (const StartedCall& started : calls_)
+    (started.source >= 0 ? receives : others).push_back(started.request);
   if (let_go(receives, others)) return;
   for (auto& memory : scratch_) static_cast<void>(memory.release());
 }
@@ -143,8 +144,8 @@ void MpiTransfer::receive(const Elements& data, int source, int tag) {
   for_each_chunk(data.count, [&](Index begin, int count) {
     void* const chunk = slice(data, begin, count).data;
     start("MPI_Irecv", count, MPI_Irecv, chunk, count, type, source, tag, group_.comm);
-    parts_.back().source = source;
-    parts_.back().type = type;
+    calls_.back().source = source;
+    calls_.back().type = type;
   });
 }
 
@@ -159,31 +160,31 @@ void MpiTransfer::wait() {
 
 // Tests one request after another, so that an error belongs to its request.
 bool MpiTransfer::test() {
-  for (; parts_done_ < parts_.size(); ++parts_done_) {
-    Part& part = parts_[parts_done_];
+  for (; calls_done_ < calls_.size(); ++calls_done_) {
+    StartedCall& started = calls_[calls_done_];
     MPI_Status status;
     int is_done = 0;
-    const int code = MPI_Test(&part.request, &is_done, &status);
+    const int code = MPI_Test(&started.request, &is_done, &status);
     if (code == MPI_SUCCESS && is_done == 0) return false;
-    check(part, code, status);
+    check(started, code, status);
   }
   complete();
   return true;
 }
 
 void MpiTransfer::complete() {
-  parts_.clear();
-  parts_done_ = 0;
+  calls_.clear();
+  calls_done_ = 0;
   if (const auto step = std::exchange(last_step_, nullptr)) step();
 }
 
-void MpiTransfer::check(const Part& part, int code, const MPI_Status& status) const {
-  group_.check(code, part.call, part.count);
-  if (part.source < 0) return;
+void MpiTransfer::check(const StartedCall& started, int code, const MPI_Status& status) const {
+  group_.check(code, started.call, started.count);
+  if (started.source < 0) return;
   int received = 0;
-  group_.check(MPI_Get_count(&status, part.type, &received), "MPI_Get_count", part.count);
-  require<CommunicationError>(received == part.count, "rank ", group_.rank, " expected ", part.count,
-                              " elements from rank ", part.source, " but got ", received,
+  group_.check(MPI_Get_count(&status, started.type, &received), "MPI_Get_count", started.count);
+  require<CommunicationError>(received == started.count, "rank ", group_.rank, " expected ", started.count,
+                              " elements from rank ", started.source, " but got ", received,
                               "; the counts that both ranks give must agree");
 }
 

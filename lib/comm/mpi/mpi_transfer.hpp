@@ -85,8 +85,8 @@ class MpiTransfer : public PendingOperation {
   /// Makes a non-blocking MPI call, begin(arguments…, request). Errors, now or at completion, name it `name`.
   template <class Begin, class... Arguments>
   void start(const char* name, int count, Begin&& begin, const Arguments&... arguments) {
-    Part& part = parts_.emplace_back(Part{.call = name, .count = count});
-    group_.check(begin(arguments..., &part.request), name, count);
+    StartedCall& started = calls_.emplace_back(StartedCall{.call = name, .count = count});
+    group_.check(begin(arguments..., &started.request), name, count);
   }
   /// Makes the non-blocking call, or the blocking call(arguments…) if the operation is within a BlockingCall.
   template <class Call, class Begin, class... Arguments>
@@ -109,12 +109,12 @@ class MpiTransfer : public PendingOperation {
   /// Sets the last step, for when all requests are complete. It must not communicate.
   void then(std::function<void()> last_step) { last_step_ = std::move(last_step); }
 
-  bool is_complete() const { return parts_.empty() && last_step_ == nullptr; }
+  bool is_complete() const { return calls_.empty() && last_step_ == nullptr; }
   void wait() override;
   bool test() override;
 
  private:
-  struct Part {
+  struct StartedCall {
     MPI_Request request = MPI_REQUEST_NULL;
     const char* call = "";
     int count = 0;
@@ -122,12 +122,12 @@ class MpiTransfer : public PendingOperation {
     MPI_Datatype type = MPI_BYTE;
   };
 
-  void check(const Part& part, int code, const MPI_Status& status) const;
+  void check(const StartedCall& started, int code, const MPI_Status& status) const;
   void complete();
 
   MpiGroup group_;
-  std::vector<Part> parts_;
-  std::size_t parts_done_ = 0;
+  std::vector<StartedCall> calls_;
+  std::size_t calls_done_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::function<void()> last_step_;
 };

@@ -29,20 +29,20 @@ void StagedTransfer::await_downloads() {
 }
 
 void StagedTransfer::add(Request request, std::vector<Upload> uploads) {
-  parts_.push_back({std::move(request), std::move(uploads)});
+  chunks_.push_back({std::move(request), std::move(uploads)});
 }
 
 void StagedTransfer::upload_first() {
   DeviceTimeline& timeline = context_->timeline();
   const auto region = timeline.begin(DeviceTimeline::Stream::communication, "upload");
-  for (const Upload& upload : parts_[parts_done_].uploads) {
+  for (const Upload& upload : chunks_[chunks_done_].uploads) {
     if (upload.host.count == 0) continue;
     check(cudaMemcpyAsync(upload.device.data, upload.host.data, static_cast<std::size_t>(upload.host.bytes()),
                           cudaMemcpyHostToDevice, context_->communication()),
           "cudaMemcpyAsync to the GPU", upload.host.bytes());
   }
   timeline.end(region);
-  ++parts_done_;
+  ++chunks_done_;
 }
 
 void StagedTransfer::finish() {
@@ -53,8 +53,8 @@ void StagedTransfer::finish() {
 
 void StagedTransfer::wait() {
   context_->make_current();
-  while (parts_done_ < parts_.size()) {
-    parts_[parts_done_].request.wait();
+  while (chunks_done_ < chunks_.size()) {
+    chunks_[chunks_done_].request.wait();
     upload_first();
   }
   finish();
@@ -62,8 +62,8 @@ void StagedTransfer::wait() {
 
 bool StagedTransfer::test() {
   context_->make_current();
-  while (parts_done_ < parts_.size()) {
-    if (!parts_[parts_done_].request.test()) return false;
+  while (chunks_done_ < chunks_.size()) {
+    if (!chunks_[chunks_done_].request.test()) return false;
     upload_first();
   }
   finish();

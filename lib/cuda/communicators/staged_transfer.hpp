@@ -41,7 +41,7 @@ class StagedTransfer final : public PendingOperation {
                                                      ConstElements in, Elements out, const Begin& begin);
 
  private:
-  struct Part {
+  struct Chunk {
     Request request;
     std::vector<Upload> uploads;
   };
@@ -51,8 +51,8 @@ class StagedTransfer final : public PendingOperation {
   std::shared_ptr<DeviceContext> context_;
   std::vector<PinnedBlock> blocks_;
   PooledEvent downloads_;
-  std::vector<Part> parts_;
-  std::size_t parts_done_ = 0;
+  std::vector<Chunk> chunks_;
+  std::size_t chunks_done_ = 0;
   bool is_finished_ = false;
 };
 

@@ -22,7 +22,7 @@ MatrixView<const T> PanelSource<T>::arrived(std::size_t step) {
 
 template <Scalar T>
 void PanelSource<T>::advance() {
-  for (Slot& slot : slots_) slot.request.test();
+  for (ArrivingPanel& slot : slots_) slot.request.test();
 }
 
 namespace {
@@ -38,12 +38,12 @@ class BroadcastPanels final : public PanelSource<T> {
         memory_(std::move(memory)),
         copies_(copies) {}
 
-  void reserve(std::size_t step, const Part& part) override {
+  void reserve(std::size_t step, const PanelPart& part) override {
     const bool is_there = this->block().data != nullptr && is_sent_in_place(part);
     if (comm_.size() > 1 && !is_there) memory(step).reserve(backend_, part.size());
   }
 
-  void start(std::size_t step, const Part& part) override {
+  void start(std::size_t step, const PanelPart& part) override {
     auto& slot = this->slot(step);
     if (comm_.size() == 1) {
       slot.panel = this->own(part);
@@ -61,7 +61,7 @@ class BroadcastPanels final : public PanelSource<T> {
   }
 
  private:
-  bool is_sent_in_place(const Part& part) const {
+  bool is_sent_in_place(const PanelPart& part) const {
     return copies_ == PanelCopies::where_needed && comm_.rank() == part.owner && this->own(part).contiguous();
   }
   Buffer<T>& memory(std::size_t step) { return (*memory_)[step % memory_->size()]; }
@@ -84,7 +84,7 @@ class PeerPanels final : public PanelSource<T> {
 
   void connect() override { peers_->connect(); }
   void reserve_block(MatrixView<const T> block) override { peers_->reserve_copy(block); }
-  void reserve(std::size_t step, const Part& part) override {
+  void reserve(std::size_t step, const PanelPart& part) override {
     if (takes_new_slot(step, part) && part.owner != me_)
       peers_->reserve_part(memory_[this->place(step)], part.size());
   }
@@ -92,7 +92,7 @@ class PeerPanels final : public PanelSource<T> {
   void begin(MatrixView<const T> block) override {
     kind_ == SourceBlock::of_product ? peers_->publish(block) : peers_->publish_for_good(block);
   }
-  void start(std::size_t step, const Part& part) override {
+  void start(std::size_t step, const PanelPart& part) override {
     if (!takes_new_slot(step, part)) return;
     PeerPart<T> read = peers_->start_reading(part.owner, part.rows, part.cols, memory_[this->place(step)]);
     this->slot(step) = {read.block, std::move(read.arrival)};
@@ -105,7 +105,7 @@ class PeerPanels final : public PanelSource<T> {
 
  private:
   /// Neighbouring steps that take the same part share a slot. Steps come in order.
-  bool takes_new_slot(std::size_t step, const Part& part) {
+  bool takes_new_slot(std::size_t step, const PanelPart& part) {
     const bool is_new = step == 0 || part != last_;
     if (is_new) newest_ = step == 0 ? 0 : (newest_ + 1) % this->slots();
     last_ = part;
@@ -117,7 +117,7 @@ class PeerPanels final : public PanelSource<T> {
   SourceBlock kind_;
   std::unique_ptr<PeerBlocks<T>> peers_;
   SlotMemory<T> memory_;
-  Part last_;
+  PanelPart last_;
   std::size_t newest_ = 0;
 };
 

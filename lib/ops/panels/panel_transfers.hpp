@@ -28,12 +28,12 @@ class PanelSource {
   /// These take memory: first for a block of this shape, at this address or, if that is null, at any; then
   /// for the steps of a product with it, in order. They send nothing.
   virtual void reserve_block(MatrixView<const T> block) { block_ = block; }
-  virtual void reserve(std::size_t /*step*/, const Part&) {}
+  virtual void reserve(std::size_t /*step*/, const PanelPart&) {}
 
   /// Begins a product with this as the rank's block (collective over the ranks that take its panels).
   virtual void begin(MatrixView<const T> block) { block_ = block; }
   /// Begins to bring a part to the ranks that take the step.
-  virtual void start(std::size_t step, const Part& part) { slot(step).panel = own(part); }
+  virtual void start(std::size_t step, const PanelPart& part) { slot(step).panel = own(part); }
   /// Waits for that part and returns it.
   virtual MatrixView<const T> arrived(std::size_t step);
   /// Advances pending transfers: many MPI libraries move data only while they are called.
@@ -44,19 +44,19 @@ class PanelSource {
   virtual void renew() {}
 
  protected:
-  struct Slot {
+  struct ArrivingPanel {
     MatrixView<const T> panel;
     Request request;
   };
-  Slot& slot(std::size_t step) { return slots_[place(step)]; }
+  ArrivingPanel& slot(std::size_t step) { return slots_[place(step)]; }
   std::size_t& place(std::size_t step) { return places_[step % places_.size()]; }
   std::size_t slots() const { return slots_.size(); }
-  MatrixView<const T> own(const Part& part) const { return block_.block(part.rows, part.cols); }
+  MatrixView<const T> own(const PanelPart& part) const { return block_.block(part.rows, part.cols); }
   MatrixView<const T> block() const { return block_; }
 
  private:
   MatrixView<const T> block_;
-  std::vector<Slot> slots_;
+  std::vector<ArrivingPanel> slots_;
   std::vector<std::size_t> places_;  // the slot of each step under way
 };
 

@@ -9,14 +9,14 @@
 namespace gridlops {
 
 /// A part of a block that one rank of a communicator, the owner, holds.
-struct Part {
+struct PanelPart {
   int owner = 0;
   Range rows, cols;
 
   Index size() const { return rows.size * cols.size; }
   /// Returns these rows of a block with this many columns, all of which are taken.
-  Part all_of(Index columns) const { return {owner, rows, {0, columns}}; }
-  friend bool operator==(const Part&, const Part&) = default;
+  PanelPart all_of(Index columns) const { return {owner, rows, {0, columns}}; }
+  friend bool operator==(const PanelPart&, const PanelPart&) = default;
 };
 
 /// One step of a panel product C ← op(A) B: rows of C += op(part of A) · rows of B. It takes all columns of B
@@ -24,7 +24,7 @@ struct Part {
 /// Reasons: docs/decisions/0016-panels-and-passes.md.
 struct Panel {
   std::size_t step = 0;
-  Part A, B, C;
+  PanelPart A, B, C;
   bool is_first = true;  ///< the first step that adds to these rows of C
 };
 

@@ -27,7 +27,7 @@ class TwoMovePanels final : public PanelSource<T> {
       columns_from_grid_col_.push_back(intersect(C.range(q), K.range(grid.my_row())).size);
   }
 
-  void reserve(std::size_t step, const Part& part) override {
+  void reserve(std::size_t step, const PanelPart& part) override {
     move(step).whole.reserve(grid_.backend(), part.rows.size * width_);
     if (owns(part) && !this->own(part).contiguous())
       move(step).packed.reserve(grid_.backend(), this->own(part).size());
@@ -36,7 +36,7 @@ class TwoMovePanels final : public PanelSource<T> {
     grid_.row_comm().reserve(CommOperation::all_gather, counts, sizeof(T));
   }
 
-  void start(std::size_t step, const Part& part) override {
+  void start(std::size_t step, const PanelPart& part) override {
     Move& next = move(step);
     next.rows = part.rows.size;
     multiply_counts(columns_to_grid_row_, next.rows, next.scatter_counts);
@@ -75,7 +75,7 @@ class TwoMovePanels final : public PanelSource<T> {
     Request scatter;
   };
   Move& move(std::size_t step) { return moves_[step % moves_.size()]; }
-  bool owns(const Part& part) const { return grid_.my_row() == part.owner; }
+  bool owns(const PanelPart& part) const { return grid_.my_row() == part.owner; }
 
   void start_gather(std::size_t step) {
     Move& next = move(step);
@@ -117,7 +117,8 @@ struct StationaryBSteps {
     const Range S = Ss[step];
     const int owner = rows_of_A.owner_of(S.begin);
     const Range rows{S.begin - rows_of_A.begin(owner), S.size};
-    const Part A{owner, rows, {0, cols_of_A.size}}, Y_S{owner, rows, {}}, X_p{0, {0, rows_of_X.size}, {}};
+    const PanelPart A{owner, rows, {0, cols_of_A.size}}, Y_S{owner, rows, {}},
+        X_p{0, {0, rows_of_X.size}, {}};
     return op == Op::none ? Panel{step, A, X_p, Y_S, true} : Panel{step, A, Y_S, X_p, step == 0};
   }
 };

@@ -78,11 +78,11 @@ struct SummaSteps {
     const Range K = Ks[step % Ks.size()];
     const int i = (grid->my_row() + static_cast<int>(turn)) % grid->rows();
     const int A_owner = cols_of_A.owner_of(K.begin), X_owner = rows_of_X.owner_of(K.begin);
-    const Part A{reads_all ? i * grid->cols() + A_owner : A_owner,
-                 {0, rows_of_A.size(i)},
-                 {K.begin - cols_of_A.begin(A_owner), K.size}};
-    const Part X_K{X_owner, {K.begin - rows_of_X.begin(X_owner), K.size}, {}};
-    const Part Y_i{i, {0, rows_of_A.size(i)}, {}};
+    const PanelPart A{reads_all ? i * grid->cols() + A_owner : A_owner,
+                      {0, rows_of_A.size(i)},
+                      {K.begin - cols_of_A.begin(A_owner), K.size}};
+    const PanelPart X_K{X_owner, {K.begin - rows_of_X.begin(X_owner), K.size}, {}};
+    const PanelPart Y_i{i, {0, rows_of_A.size(i)}, {}};
     return op == Op::none ? Panel{step, A, X_K, Y_i, step == 0} : Panel{step, A, Y_i, X_K, turn == 0};
   }
 };

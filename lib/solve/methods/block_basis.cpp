@@ -39,7 +39,7 @@ T rounded(Accumulator<T> value) {
 }  // namespace
 
 template <Scalar T>
-std::vector<typename BlockBasis<T>::Part> BlockBasis<T>::parts() {
+std::vector<typename BlockBasis<T>::KeptBuffer> BlockBasis<T>::kept_buffers() {
   const auto block = [](Index rows, Index columns) { return rows * columns; };
   const auto small = [](Index, Index columns) { return columns * columns; };
   const auto panel = [most = most_panel_rows()](Index rows, Index columns) {
@@ -51,7 +51,7 @@ std::vector<typename BlockBasis<T>::Part> BlockBasis<T>::parts() {
 
 template <Scalar T>
 void BlockBasis<T>::describe(const char* name, std::vector<Space> stack, MethodState<T>& state) {
-  for (const Part& part : parts()) state.memory(*part.buffer, space_, part.elements);
+  for (const KeptBuffer& kept : kept_buffers()) state.memory(*kept.buffer, space_, kept.elements);
   state.count(width_);
   state.shared(
       name, [this] { return block(); }, std::move(stack));
@@ -62,7 +62,7 @@ void BlockBasis<T>::reserve(Index columns) {
   const auto& backend = space_.grid->backend();
   const Index rows = space_.local_rows();
   if (keeps_ == Keeps::last_block) {
-    for (const Part& part : parts()) part.buffer->reserve(backend, part.elements(rows, columns));
+    for (const KeptBuffer& kept : kept_buffers()) kept.buffer->reserve(backend, kept.elements(rows, columns));
     return;
   }
   const Index most = buffer_columns(columns);
@@ -90,7 +90,7 @@ Index BlockBasis<T>::elements_at(int row, int col, Index columns, Index vectors)
   const Index rows = space_.layout(uncut_columns(columns)).row_range(*space_.grid, row, col).size;
   if (keeps_ == Keeps::last_block) {
     Index elements = 0;
-    for (const Part& part : parts()) elements += part.elements(rows, columns);
+    for (const KeptBuffer& kept : kept_buffers()) elements += kept.elements(rows, columns);
     return elements;
   }
   const Index of_buffer = buffer_columns(columns), with_block = vectors + columns;

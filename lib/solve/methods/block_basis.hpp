@@ -77,11 +77,11 @@ class BlockBasis {
   Small adopt(const SumOver& sum, double norm);
 
  private:
-  struct Part {
+  struct KeptBuffer {
     Buffer<T>* buffer;
     typename MethodState<T>::Elements elements;
   };
-  std::vector<Part> parts();
+  std::vector<KeptBuffer> kept_buffers();
   /// How many rows of a tall block are multiplied in place at a time: as many as stay in a host's cache; on a
   /// device, which launches two kernels each time, all. A planned grid may have no backend; it stands
   /// for hosts.

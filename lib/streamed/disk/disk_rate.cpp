@@ -37,21 +37,21 @@ class Trial {
   Index slabs() const { return slabs_; }
 
   /// Throws OutOfMemory on this rank alone.
-  void take_memory() { memory_ = Buffer<std::byte>(make_host_backend(), slab_ * slots + TileFile::block); }
+  void take_memory() { memory_ = Buffer<std::byte>(make_host_backend(), slab_ * slots + DiskFile::block); }
   std::byte* memory() {
     void* first = memory_.data();
     auto room = static_cast<std::size_t>(memory_.size());
-    return static_cast<std::byte*>(std::align(std::size_t{TileFile::block}, at(slab_), first, room));
+    return static_cast<std::byte*>(std::align(std::size_t{DiskFile::block}, at(slab_), first, room));
   }
 
   /// Reads the slabs, which begin at these places, or fewer, in some passes. Returns what all ranks read in a
   /// second (collective over comm).
-  DiskRate read(Communicator& comm, std::shared_ptr<const TileFile> file, const std::vector<Index>& begins) {
+  DiskRate read(Communicator& comm, std::shared_ptr<const DiskFile> file, const std::vector<Index>& begins) {
     std::unique_ptr<FileParts> source;
     std::unique_ptr<ReadAhead> reader;
     attempt(comm, [&] {
-      ReadAhead::Pass pass;
-      std::vector<FileParts::Part> parts;
+      ReadAhead::Order pass;
+      std::vector<FileParts::Extent> parts;
       for (const Index begin : begins) {
         pass.parts.push_back(std::ssize(parts));
         parts.push_back({begin, slab_});
@@ -91,7 +91,7 @@ class Trial {
 
 DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index bytes, Index memory) {
   Trial trial(bytes / comm.size(), memory);
-  std::shared_ptr<TileFile> file;
+  std::shared_ptr<DiskFile> file;
   std::vector<Index> begins;
   attempt(comm, [&] {
     trial.take_memory();
@@ -100,7 +100,7 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
       const double value = counter_random<double>(1, k, comm.rank());
       std::memcpy(trial.memory() + k, &value, sizeof value);
     }
-    file = std::make_shared<TileFile>(TileFile::nameless(scratch, trial.slabs() * trial.slab()));
+    file = std::make_shared<DiskFile>(DiskFile::nameless(scratch, trial.slabs() * trial.slab()));
     for (Index k = 0; k < trial.slabs(); ++k) {
       keep_alive();
       begins.push_back(k * trial.slab());
@@ -114,17 +114,17 @@ DiskRate measure_disk(Communicator& comm, const std::string& scratch, Index byte
 
 DiskRate measure_file(Communicator& comm, const std::string& path, Index bytes, Index memory) {
   Trial trial(bytes / comm.size(), memory);
-  std::shared_ptr<TileFile> file;
+  std::shared_ptr<DiskFile> file;
   std::vector<Index> begins;
   attempt(comm, [&] {
     trial.take_memory();
-    file = std::make_shared<TileFile>(TileFile::to_read(path));
+    file = std::make_shared<DiskFile>(DiskFile::to_read(path));
     require<InputError>(InputFile(path).size() >= trial.slab(), path,
                         ": is too short to measure how fast it ", "is read; ", trial.slab(),
                         " bytes are needed");
     // A short file is read again and again.
     const auto whole_blocks = [](Index bytes_of_file) {
-      return std::max<Index>(bytes_of_file, 0) / TileFile::block * TileFile::block;
+      return std::max<Index>(bytes_of_file, 0) / DiskFile::block * DiskFile::block;
     };
     const Index size = InputFile(path).size(), room = whole_blocks(size / comm.size()),
                 last = whole_blocks(size - trial.slab()), different = std::max<Index>(room / trial.slab(), 1);

@@ -18,8 +18,8 @@ struct PartPlan {
   std::vector<Index> bytes{};  ///< of each part
   std::vector<char> stays{};   ///< in memory
   Index slots = 0;
-  Index slot_bytes = 0;    ///< a multiple of TileFile::block
-  Index staging_each = 0;  ///< of a thread that reads, a multiple of TileFile::block
+  Index slot_bytes = 0;    ///< a multiple of DiskFile::block
+  Index staging_each = 0;  ///< of a thread that reads, a multiple of DiskFile::block
 
   PartPlan() = default;
   /// All in memory.
@@ -55,13 +55,13 @@ struct PartPlan {
   bool is_resident(Index part) const { return stays[at(part)] != 0; }
   /// The bytes of a part in a file.
   Index file_bytes(Index part) const {
-    return (bytes[at(part)] + TileFile::block - 1) / TileFile::block * TileFile::block;
+    return (bytes[at(part)] + DiskFile::block - 1) / DiskFile::block * DiskFile::block;
   }
   Index staging_bytes() const { return ReadAhead::threads * staging_each; }
   /// With what aligns the ring and the staging.
   Index bytes_in_memory() const {
     const Index aligned = slots * slot_bytes + staging_bytes();
-    Index sum = aligned > 0 ? TileFile::block + aligned : 0;
+    Index sum = aligned > 0 ? DiskFile::block + aligned : 0;
     for (Index part = 0; part < count(); ++part) sum += is_resident(part) ? bytes[at(part)] : 0;
     return sum;
   }

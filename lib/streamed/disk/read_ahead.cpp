@@ -13,7 +13,7 @@
 
 namespace gridlops {
 
-ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> passes,
+ReadAhead::ReadAhead(const PartSource& source, Ring ring, std::vector<Order> passes,
                      std::function<void(Index, const std::byte*)> check)
     : source_(source),
       ring_(ring),
@@ -103,7 +103,7 @@ void ReadAhead::run(const std::stop_token& stop, std::byte* staging) {
 
 void ReadAhead::begin_pass(Index pass) {
   std::unique_lock lock(mutex_);
-  const Pass& last = passes_[at(pass_)];
+  const Order& last = passes_[at(pass_)];
   const bool used_none = oldest_ == first_, used_all = oldest_ == first_ + std::ssize(last.parts);
   const bool is_read_ahead =
       !has_failed_ && ((used_none && pass == pass_) || (used_all && pass == last.next));

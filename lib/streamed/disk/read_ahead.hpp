@@ -21,24 +21,24 @@ namespace gridlops {
 /// of slots. One thread uses them.
 class ReadAhead {
  public:
-  /// The numbers of the parts that are used one after the other, and the pass for which is read ahead when
-  /// all are read.
-  struct Pass {
+  /// Of a pass: the numbers of the parts that are used one after the other, and the pass for which is read
+  /// ahead when all are read.
+  struct Order {
     std::vector<Index> parts{};
     Index next = 0;
   };
   struct Ring {
-    std::byte* memory = nullptr;   ///< aligned to TileFile::block
+    std::byte* memory = nullptr;   ///< aligned to DiskFile::block
     Index slots = 0;               ///< at least 2
-    Index slot_bytes = 0;          ///< of the longest part, a multiple of TileFile::block
+    Index slot_bytes = 0;          ///< of the longest part, a multiple of DiskFile::block
     std::byte* staging = nullptr;  ///< of all threads, if the source takes some
-    Index staging_each = 0;        ///< of a thread, a multiple of TileFile::block
+    Index staging_each = 0;        ///< of a thread, a multiple of DiskFile::block
   };
   static constexpr int threads = 4;
 
   /// The source and the memory must outlive it. `check` is called, in some thread, with each part that has
   /// been read, and may throw. Reads for the first pass at once.
-  ReadAhead(const PartSource& source, Ring ring, std::vector<Pass> passes,
+  ReadAhead(const PartSource& source, Ring ring, std::vector<Order> passes,
             std::function<void(Index number, const std::byte*)> check);
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
@@ -75,7 +75,7 @@ class ReadAhead {
 
   const PartSource& source_;
   const Ring ring_;
-  const std::vector<Pass> passes_;
+  const std::vector<Order> passes_;
   const std::function<void(Index, const std::byte*)> check_;
   const std::string ending_;  // what may be waited for
 

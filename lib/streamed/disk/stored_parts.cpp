@@ -32,7 +32,7 @@ StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::v
   ring_ = memory_.data();
   if (plan_.slots > 0 || plan_.staging_each > 0) {
     const auto address = reinterpret_cast<std::uintptr_t>(ring_);
-    constexpr auto block = static_cast<std::uintptr_t>(TileFile::block);
+    constexpr auto block = static_cast<std::uintptr_t>(DiskFile::block);
     ring_ += (block - address % block) % block;
   }
   staging_ = ring_ + plan_.slots * plan_.slot_bytes;
@@ -48,7 +48,7 @@ StoredParts::StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::v
   }
 }
 
-void StoredParts::put_in(std::shared_ptr<TileFile> file, bool has_all, Index begin) {
+void StoredParts::put_in(std::shared_ptr<DiskFile> file, bool has_all, Index begin) {
   file_ = std::move(file);
   has_all_ = has_all;
   Index next = begin;
@@ -88,7 +88,7 @@ void StoredParts::finish() {
 
 void StoredParts::start_reading() {
   if (plan_.slots == 0) return;
-  std::vector<FileParts::Part> in_file;
+  std::vector<FileParts::Extent> in_file;
   for (Index part = 0; part < plan_.count(); ++part)
     in_file.push_back({places_in_file_[at(part)], plan_.file_bytes(part)});
   source_ = std::make_unique<FileParts>(file_, std::move(in_file));
@@ -96,9 +96,9 @@ void StoredParts::start_reading() {
 }
 
 void StoredParts::read_ahead() {
-  std::vector<ReadAhead::Pass> reads;
+  std::vector<ReadAhead::Order> reads;
   for (const Order& pass : passes_) {
-    ReadAhead::Pass& read = reads.emplace_back();
+    ReadAhead::Order& read = reads.emplace_back();
     read.next = pass.next;
     for (const Index part : pass.parts)
       if (!plan_.is_resident(part)) read.parts.push_back(part);

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gridlops/local/buffer.hpp"
+#include "streamed/disk/disk_file.hpp"
 #include "streamed/disk/part_plan.hpp"
 #include "streamed/disk/read_ahead.hpp"
-#include "streamed/disk/tile_file.hpp"
 
 namespace gridlops {
 
@@ -25,10 +25,7 @@ class StoredParts {
   /// Calls use(begin, bytes) for the pieces in which a part is written.
   using Pieces = std::function<void(Index part, const UsePiece& use)>;
   /// In which order a pass uses the parts, and which pass usually follows.
-  struct Order {
-    std::vector<Index> parts{};
-    Index next = 0;
-  };
+  using Order = ReadAhead::Order;
 
   /// Takes the memory. Throws OutOfMemory.
   StoredParts(std::shared_ptr<Backend> backend, PartPlan plan, std::vector<Order> passes, Pieces pieces);
@@ -36,7 +33,7 @@ class StoredParts {
   const PartPlan& plan() const { return plan_; }
   /// Takes the file for the parts that do not stay in memory, or for all, one after the other from `begin`
   /// on.
-  void put_in(std::shared_ptr<TileFile> file, bool has_all = false, Index begin = 0);
+  void put_in(std::shared_ptr<DiskFile> file, bool has_all = false, Index begin = 0);
   Index bytes_in_file(bool has_all) const;
   /// Returns the wait for this many bytes to be written; its caller keeps it meanwhile.
   DiskWait writing(Index bytes) const { return file_ ? file_->writing(bytes) : DiskWait(""); }
@@ -45,7 +42,7 @@ class StoredParts {
   void read_residents();
   /// Call once after the last write: the data go to the disk. Throws OutputError.
   void finish();
-  TileFile& file() { return *file_; }
+  DiskFile& file() { return *file_; }
   /// Reads ahead from now on, for the first pass. Call it before the first one, where not all is in memory.
   void start_reading();
   /// Takes all parts from where the source has them, instead of writing them, and then reads ahead. Calls
@@ -94,7 +91,7 @@ class StoredParts {
   std::vector<std::vector<Index>> read_before_;  // of each pass: how many of the parts before are read
   Buffer<std::byte> memory_;                     // of the ring, and of resident parts
   std::byte *ring_ = nullptr, *staging_ = nullptr, *residents_ = nullptr;
-  std::shared_ptr<TileFile> file_;
+  std::shared_ptr<DiskFile> file_;
   std::unique_ptr<const PartSource> source_;  // of what is read ahead
   bool has_all_ = false, is_in_place_ = false;
   std::vector<Index> places_, places_in_file_;  // where parts begin among the residents, and in the file

@@ -68,12 +68,12 @@ std::optional<TileRecord> read_record(const std::string& path, const std::string
   }
 }
 
-std::optional<TileFile> file_of_record(const std::string& path, const TileRecord& record, Index bytes) {
-  return TileFile::of_name(beside(path, record.file), bytes);
+std::optional<DiskFile> file_of_record(const std::string& path, const TileRecord& record, Index bytes) {
+  return DiskFile::of_name(beside(path, record.file), bytes);
 }
 
-TileFile file_for_tiles(const std::string& path, Index bytes) {
-  TileFile file = TileFile::for_good(path + ".tiles", 0);
+DiskFile file_for_tiles(const std::string& path, Index bytes) {
+  DiskFile file = DiskFile::for_good(path + ".tiles", 0);
   try {
     file.take_room(bytes);
   } catch (const OutputError&) {
@@ -83,7 +83,7 @@ TileFile file_for_tiles(const std::string& path, Index bytes) {
   return file;
 }
 
-void keep_tiles(const std::string& path, TileRecord record, TileFile& file) {
+void keep_tiles(const std::string& path, TileRecord record, DiskFile& file) {
   nlohmann::json json = json_of(record);
   const std::string text = json_text(json, 1);
   record.file = message(fs::path(path).filename().string(), ".", hash_of_text(text), ".tiles");

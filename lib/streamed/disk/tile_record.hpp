@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gridlops/base/types.hpp"
-#include "streamed/disk/tile_file.hpp"
+#include "streamed/disk/disk_file.hpp"
 
 namespace gridlops {
 
@@ -25,12 +25,12 @@ struct TileRecord {
 /// The record of these tiles; nothing if there is none, or if it is damaged or of other tiles.
 std::optional<TileRecord> read_record(const std::string& path, const std::string& of);
 /// The file of a record that has been read; nothing unless it has this many bytes.
-std::optional<TileFile> file_of_record(const std::string& path, const TileRecord& record, Index bytes);
+std::optional<DiskFile> file_of_record(const std::string& path, const TileRecord& record, Index bytes);
 /// A file for new tiles. Only where the disk has no room for both does it remove those that are there. Throws
 /// OutputError on this rank alone.
-TileFile file_for_tiles(const std::string& path, Index bytes);
+DiskFile file_for_tiles(const std::string& path, Index bytes);
 /// Names the file that has these tiles, puts its record in place of the one that was there, and removes the
 /// files of others. A job that reads those goes on. Throws OutputError on this rank alone.
-void keep_tiles(const std::string& path, TileRecord record, TileFile& file);
+void keep_tiles(const std::string& path, TileRecord record, DiskFile& file);
 
 }  // namespace gridlops

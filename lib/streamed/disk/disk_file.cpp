@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "streamed/disk/tile_file.hpp"
+#include "streamed/disk/disk_file.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -40,14 +40,14 @@ FileDescriptor open_nameless(const std::string& directory) {
 
 }  // namespace
 
-TileFile::TileFile(std::string place, FileDescriptor descriptor)
+DiskFile::DiskFile(std::string place, FileDescriptor descriptor)
     : place_(std::move(place)), file_(std::move(descriptor)), for_reads_(-1) {
   const std::string again = message("/proc/self/fd/", file_.number());
   for_reads_ =
       FileDescriptor(uninterrupted([&] { return ::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT); }));
 }
 
-void TileFile::take_room(Index bytes) {
+void DiskFile::take_room(Index bytes) {
   if (bytes <= room_) return;
   const DiskWait wait(message("room for ", bytes - room_, " bytes of A in ", place_));
   int result = uninterrupted([&] { return ::fallocate(file_.number(), 0, room_, bytes - room_); });
@@ -60,7 +60,7 @@ void TileFile::take_room(Index bytes) {
   room_ = bytes;
 }
 
-TileFile TileFile::nameless(const std::string& directory, Index bytes) {
+DiskFile DiskFile::nameless(const std::string& directory, Index bytes) {
   const char* const given = std::getenv("TMPDIR");
   const std::string usual = given != nullptr && *given != '\0' ? given : "/var/tmp";
   const std::string& place = directory.empty() ? usual : directory;
@@ -69,16 +69,16 @@ TileFile TileFile::nameless(const std::string& directory, Index bytes) {
   if (descriptor.number() < 0)
     throw OutputError(message(place, ": cannot make a file there for ", bytes, " bytes of A: ", reason(),
                               "; is there such a directory, and may this user write to it?"));
-  TileFile file(place, std::move(descriptor));
+  DiskFile file(place, std::move(descriptor));
   file.take_room(bytes);
   return file;
 }
 
-TileFile TileFile::for_good(const std::string& path, Index bytes) {
+DiskFile DiskFile::for_good(const std::string& path, Index bytes) {
   require_disk(std::filesystem::path(path).parent_path().string());
   auto unnamed = std::make_unique<TemporaryFile>(path);
   unnamed->prepare("", 0);
-  TileFile file(
+  DiskFile file(
       path,
       FileDescriptor(uninterrupted([&] { return ::open(unnamed->name().c_str(), O_RDWR | O_CLOEXEC); })));
   if (file.file_.number() < 0) throw OutputError(message(path, ": cannot write the file: ", reason()));
@@ -87,28 +87,28 @@ TileFile TileFile::for_good(const std::string& path, Index bytes) {
   return file;
 }
 
-std::optional<TileFile> TileFile::of_name(const std::string& path, Index bytes) {
+std::optional<DiskFile> DiskFile::of_name(const std::string& path, Index bytes) {
   FileDescriptor descriptor(
       uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   struct stat status {};
   const bool is_it = descriptor.number() >= 0 && ::fstat(descriptor.number(), &status) == 0 &&
                      S_ISREG(status.st_mode) && status.st_size == bytes;
   if (!is_it) return std::nullopt;
-  return TileFile(path, std::move(descriptor));
+  return DiskFile(path, std::move(descriptor));
 }
 
-TileFile TileFile::to_read(const std::string& path) {
+DiskFile DiskFile::to_read(const std::string& path) {
   FileDescriptor descriptor(
       uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   require<InputError>(descriptor.number() >= 0, path, ": cannot read the file: ", reason());
-  return TileFile(path, std::move(descriptor));
+  return DiskFile(path, std::move(descriptor));
 }
 
-DiskWait TileFile::writing(Index bytes) const {
+DiskWait DiskFile::writing(Index bytes) const {
   return DiskWait(message(bytes, " bytes of A to reach ", place_));
 }
 
-void TileFile::write(const void* from, Index bytes, Index offset) {
+void DiskFile::write(const void* from, Index bytes, Index offset) {
   for (Index done = 0; done < bytes;) {
     const auto moved = uninterrupted([&] {
       return ::pwrite(file_.number(), static_cast<const char*>(from) + done,
@@ -122,19 +122,19 @@ void TileFile::write(const void* from, Index bytes, Index offset) {
   }
 }
 
-void TileFile::finish() {
+void DiskFile::finish() {
   const DiskWait wait(message("A to reach ", place_));
   if (uninterrupted([&] { return ::fdatasync(file_.number()); }) != 0)
     throw OutputError(message(place_, ": cannot write A to the disk: ", reason()));
   static_cast<void>(::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_DONTNEED));
 }
 
-void TileFile::keep_as(const std::string& path) {
+void DiskFile::keep_as(const std::string& path) {
   unnamed_->take_name(path);
   place_ = path;
 }
 
-void TileFile::read(void* to, Index bytes, Index offset, Index needed) const {
+void DiskFile::read(void* to, Index bytes, Index offset, Index needed) const {
   int descriptor = for_reads_.number() >= 0 ? for_reads_.number() : file_.number();
   for (Index done = 0; done < needed;) {
     const auto moved = uninterrupted([&] {

@@ -4,19 +4,20 @@
 #include <memory>
 #include <string>
 
+#include "gridlops/streamed/streamed_matrix.hpp"
 #include "io/matrix_boxes.hpp"
-#include "streamed/block_in_parts.hpp"
+#include "streamed/slab_block.hpp"
 
 namespace gridlops {
 
 /// A rank's block of a matrix, as far as it has no room in memory in a file of its own.
 template <Scalar T>
-class StreamedBlock {
+class OwnStore {
  public:
   /// Takes memory, and room on the disk. `of`: what the block is made of, for tiles that stay. Throws
   /// OutOfMemory and OutputError on this rank alone.
-  StreamedBlock(std::shared_ptr<Backend> backend, Index rows, Index cols, const StreamOptions& options,
-                const std::string& of = {});
+  OwnStore(std::shared_ptr<Backend> backend, Index rows, Index cols, const StreamOptions& options,
+           const std::string& of = {});
   /// Whether its tiles had stayed.
   bool is_stored() const { return is_stored_; }
   /// Stores the block. Throws, on this rank alone, also what the source throws.
@@ -26,7 +27,7 @@ class StreamedBlock {
   void read_in_place(MatrixBoxes boxes, Range rows, Range cols);
 
   /// The products, and the norm.
-  const std::shared_ptr<BlockInParts<T>>& block() const { return block_; }
+  const std::shared_ptr<SlabBlock<T>>& block() const { return block_; }
 
  private:
   bool stays() const { return !kept_.empty(); }
@@ -37,7 +38,7 @@ class StreamedBlock {
   std::shared_ptr<Backend> backend_;
   std::string kept_, of_;  // the path of tiles that stay, and what they are made of
   bool is_stored_ = false;
-  std::shared_ptr<BlockInParts<T>> block_;
+  std::shared_ptr<SlabBlock<T>> block_;
   std::shared_ptr<StoredParts> parts_;
 };
 

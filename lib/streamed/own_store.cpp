@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "streamed/streamed_block.hpp"
+#include "streamed/own_store.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,12 +15,12 @@
 namespace gridlops {
 
 template <Scalar T>
-StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Index rows, Index cols,
-                                const StreamOptions& options, const std::string& of)
+OwnStore<T>::OwnStore(std::shared_ptr<Backend> backend, Index rows, Index cols, const StreamOptions& options,
+                      const std::string& of)
     : backend_(std::move(backend)), kept_(of.empty() ? "" : options.tiles) {
   const auto cut = [&](Index strips_asked) {
-    return std::make_shared<BlockInParts<T>>(backend_, rows, cols, options.column_stable, options.memory,
-                                             strips_asked, options.in_place);
+    return std::make_shared<SlabBlock<T>>(backend_, rows, cols, options.column_stable, options.memory,
+                                          strips_asked, options.in_place);
   };
   const auto chosen = cut(0);
   const TileOrder<T>& tiles = chosen->tiles();
@@ -41,8 +41,8 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Index rows, In
   const Index bytes = parts_->bytes_in_file(stays());
   if (block_->parts().count() == 0) start();
   if (bytes == 0 || options.in_place) return;
-  parts_->put_in(std::make_shared<TileFile>(stays() ? file_for_tiles(kept_, bytes)
-                                                    : TileFile::nameless(options.scratch, bytes)),
+  parts_->put_in(std::make_shared<DiskFile>(stays() ? file_for_tiles(kept_, bytes)
+                                                    : DiskFile::nameless(options.scratch, bytes)),
                  stays());
 }
 
@@ -50,20 +50,20 @@ StreamedBlock<T>::StreamedBlock(std::shared_ptr<Backend> backend, Index rows, In
 /// makes a block of slabs of this many strips.
 template <Scalar T>
 template <class Cut>
-bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
+bool OwnStore<T>::take_kept(Cut&& cut, Index memory) {
   const std::optional<TileRecord> record = read_record(kept_, of_);
   if (!record || record->strips_each < 1) return false;
-  const std::shared_ptr<BlockInParts<T>> as_kept = cut(record->strips_each);
+  const std::shared_ptr<SlabBlock<T>> as_kept = cut(record->strips_each);
   const Slabs& slabs = as_kept->slabs();
   if (slabs.strips_each != record->strips_each || std::ssize(record->hashes) != slabs.count()) return false;
   if (slabs.parts.bytes_in_memory() > memory) return false;
-  std::optional<TileFile> file = file_of_record(kept_, *record, slabs.count() * slabs.bytes_each());
+  std::optional<DiskFile> file = file_of_record(kept_, *record, slabs.count() * slabs.bytes_each());
   if (!file) return false;
   block_ = as_kept;
   block_->set_norm(record->norm);
   parts_ = take_parts(backend_, slabs.parts, {block_.get()});
   block_->own(parts_);
-  parts_->put_in(std::make_shared<TileFile>(*std::move(file)), true);
+  parts_->put_in(std::make_shared<DiskFile>(*std::move(file)), true);
   parts_->set_hashes(record->hashes);
   parts_->read_residents();
   start();
@@ -72,7 +72,7 @@ bool StreamedBlock<T>::take_kept(Cut&& cut, Index memory) {
 }
 
 template <Scalar T>
-void StreamedBlock<T>::store(ElementSource<T>& source) {
+void OwnStore<T>::store(ElementSource<T>& source) {
   block_->store(
       source,
       [this](Index part, Index begin, const std::byte* from, Index bytes) {
@@ -86,7 +86,7 @@ void StreamedBlock<T>::store(ElementSource<T>& source) {
 }
 
 template <Scalar T>
-void StreamedBlock<T>::read_in_place(MatrixBoxes boxes, Range rows, Range cols) {
+void OwnStore<T>::read_in_place(MatrixBoxes boxes, Range rows, Range cols) {
   const TraceRegion region("read in place");
   parts_->take_from(
       std::make_unique<MatrixInPlace<T>>(std::move(boxes), rows, cols, block_->tiles(), block_->slabs()),
@@ -98,12 +98,12 @@ void StreamedBlock<T>::read_in_place(MatrixBoxes boxes, Range rows, Range cols) 
 }
 
 template <Scalar T>
-void StreamedBlock<T>::start() {
+void OwnStore<T>::start() {
   parts_->start_reading();
   use_parts(parts_, {block_.get()});
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class StreamedBlock<T>;
+#define GRIDLOPS_INSTANTIATE(T) template class OwnStore<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "streamed/block_in_parts.hpp"
+#include "streamed/slab_block.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,11 +28,11 @@ double norm_of_block(MatrixView<const T> block) {
 
 /// The tiles of a block during a product.
 template <Scalar T>
-class BlockInParts<T>::Tiles : public TilesInOrder<T> {
+class SlabBlock<T>::Tiles : public TilesInOrder<T> {
  public:
   using typename TilesInOrder<T>::NoRoom;
 
-  Tiles(const BlockInParts& A, Op op)
+  Tiles(const SlabBlock& A, Op op)
       : TilesInOrder<T>(A.order_), A_(A), pass_(A.pass(op)), held_(at(A.slabs_.count())) {}
 
   Tile<R> tile(Index strip, Index col, NoRoom) const {
@@ -58,20 +58,20 @@ class BlockInParts<T>::Tiles : public TilesInOrder<T> {
   }
 
  private:
-  const BlockInParts& A_;
+  const SlabBlock& A_;
   StoredParts::Pass pass_;
   mutable std::vector<const std::byte*> held_;  // those that have arrived
 };
 
 template <Scalar T>
-std::vector<Index> BlockInParts<T>::order(Op, Index first) const {
+std::vector<Index> SlabBlock<T>::order(Op, Index first) const {
   std::vector<Index> slabs(at(slabs_.count()));
   std::iota(slabs.begin(), slabs.end(), first);
   return slabs;
 }
 
 template <Scalar T>
-void BlockInParts<T>::for_each_piece(Index part, const StoredParts::UsePiece& use) const {
+void SlabBlock<T>::for_each_piece(Index part, const StoredParts::UsePiece& use) const {
   const Range strips = slabs_.strips_of(part);
   for (Index strip = strips.begin; strip < strips.end(); ++strip)
     for (Index col = 0; col < order_.cols(); col += order_.depth())
@@ -79,7 +79,7 @@ void BlockInParts<T>::for_each_piece(Index part, const StoredParts::UsePiece& us
 }
 
 template <Scalar T>
-void BlockInParts<T>::store(ElementSource<T>& source, const WritePart& write, const BeginWait& begin_wait) {
+void SlabBlock<T>::store(ElementSource<T>& source, const WritePart& write, const BeginWait& begin_wait) {
   const TraceRegion region("store tiles");
   norm_ = 0;
   const auto store_part = [&](Range strips, Range cols) {
@@ -108,7 +108,7 @@ void BlockInParts<T>::store(ElementSource<T>& source, const WritePart& write, co
 }
 
 template <Scalar T>
-void BlockInParts<T>::add_to_norm(Index part, const std::byte* memory) {
+void SlabBlock<T>::add_to_norm(Index part, const std::byte* memory) {
   SquareSum sum;
   for_each_piece(part, [&](Index begin, Index bytes) {
     sum.add(reinterpret_cast<const R*>(memory + begin), bytes / Index{sizeof(R)});
@@ -118,8 +118,8 @@ void BlockInParts<T>::add_to_norm(Index part, const std::byte* memory) {
 
 /// Stores the tiles of these strips and columns, which `part` has.
 template <Scalar T>
-void BlockInParts<T>::store_tiles(MatrixView<const T> part, Range strips, Range cols,
-                                  const WritePart& write) const {
+void SlabBlock<T>::store_tiles(MatrixView<const T> part, Range strips, Range cols,
+                               const WritePart& write) const {
   const Workspace<R> room(order_.height() * order_.depth());
   auto* const tile = reinterpret_cast<std::byte*>(room.data());
   const Index first = order_.strip_rows(strips.begin).begin;
@@ -134,16 +134,16 @@ void BlockInParts<T>::store_tiles(MatrixView<const T> part, Range strips, Range 
 }
 
 template <Scalar T>
-void BlockInParts<T>::multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta,
-                               MatrixView<T> Y) {
+void SlabBlock<T>::multiply(const ProcessGrid&, Op op, T alpha, MatrixView<const T> X, T beta,
+                            MatrixView<T> Y) {
   const TraceRegion region("local product");
   trace_flops(product_flops<T>(X.rows, Y.rows, X.cols));
   multiply_tiles(Tiles(*this, op), order_.kernels(), op, alpha, X, beta, Y, column_stable_);
 }
 
 template <Scalar T>
-void BlockInParts<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, MatrixView<const T> data,
-                                    MatrixView<T> Q, MatrixView<T> W, const Completion& completed) {
+void SlabBlock<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, MatrixView<const T> data,
+                                 MatrixView<T> Q, MatrixView<T> W, const Completion& completed) {
   const TraceRegion region("local product");
   trace_flops(3 * product_flops<T>(Q.rows, W.rows, P.cols));
   if (slabs_.count() == 0) {
@@ -157,7 +157,7 @@ void BlockInParts<T>::multiply_once(const ProcessGrid&, MatrixView<const T> P, M
 }
 
 template <Scalar T>
-void BlockInParts<T>::visit_rows(const ProcessGrid& grid, Op op, const typename LocalBlock<T>::UseRows& use) {
+void SlabBlock<T>::visit_rows(const ProcessGrid& grid, Op op, const typename LocalBlock<T>::UseRows& use) {
   if (op != Op::none) return LocalBlock<T>::visit_rows(grid, op, use);
   if (slabs_.count() == 0) return;
   const Tiles tiles(*this, Op::none);
@@ -175,7 +175,7 @@ void BlockInParts<T>::visit_rows(const ProcessGrid& grid, Op op, const typename 
   });
 }
 
-#define GRIDLOPS_INSTANTIATE(T) template class BlockInParts<T>;
+#define GRIDLOPS_INSTANTIATE(T) template class SlabBlock<T>;
 GRIDLOPS_FOR_EACH_SCALAR(GRIDLOPS_INSTANTIATE)
 #undef GRIDLOPS_INSTANTIATE
 

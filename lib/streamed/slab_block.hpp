@@ -9,30 +9,30 @@
 #include "local/products/one_pass.hpp"
 #include "local/tiles/tile_order.hpp"
 #include "streamed/element_source.hpp"
-#include "streamed/series_blocks.hpp"
 #include "streamed/slabs.hpp"
+#include "streamed/stored_block.hpp"
 
 namespace gridlops {
 
 /// A rank's block of a dense matrix in tiles: how they are cut into slabs, its parts, and the products with
 /// them. A product uses each slab once.
 template <Scalar T>
-class BlockInParts final : public StoredBlock<T> {
+class SlabBlock final : public StoredBlock<T> {
   using R = Real<T>;
 
  public:
-  using typename SeriesBlock::BeginWait;
-  using typename SeriesBlock::WritePart;
+  using typename StoredBlockBase::BeginWait;
+  using typename StoredBlockBase::WritePart;
 
   /// memory, strips_asked, in_place: as for Slabs.
-  BlockInParts(std::shared_ptr<Backend> backend, Index rows, Index cols, bool column_stable, Index memory,
-               Index strips_asked = 0, bool in_place = false)
+  SlabBlock(std::shared_ptr<Backend> backend, Index rows, Index cols, bool column_stable, Index memory,
+            Index strips_asked = 0, bool in_place = false)
       : backend_(std::move(backend)),
         order_(rows, cols, *kernel_choice().set),
         slabs_(order_, memory, strips_asked, in_place),
         column_stable_(column_stable) {}
 
-  ~BlockInParts() override { this->stop(); }
+  ~SlabBlock() override { this->stop(); }
 
   Index rows() const override { return order_.rows(); }
   Index cols() const override { return order_.cols(); }
@@ -89,7 +89,7 @@ Index streamed_workspace_bytes(const TileOrder<T>& order, Index columns) {
 }
 
 template <Scalar T>
-Index BlockInParts<T>::workspace_bytes(Index columns) const {
+Index SlabBlock<T>::workspace_bytes(Index columns) const {
   return streamed_workspace_bytes(order_, columns);
 }
 

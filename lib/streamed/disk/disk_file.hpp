@@ -12,7 +12,7 @@
 namespace gridlops {
 
 /// A file with tiles of A, which one rank writes and then reads, or with A as a user has it.
-class TileFile {
+class DiskFile {
  public:
   /// Where reads begin in the file and in memory, and their length, are multiples of this.
   static constexpr Index block = 4096;
@@ -20,13 +20,13 @@ class TileFile {
   /// A file without a name in a directory, which is gone when the process ends, however it ends. Empty: the
   /// directory is $TMPDIR, or else /var/tmp. Takes room for this many bytes on the disk. Throws OutputError
   /// on this rank alone, also if the directory is in memory.
-  static TileFile nameless(const std::string& directory, Index bytes);
+  static DiskFile nameless(const std::string& directory, Index bytes);
   /// A file that gets a name by keep_as(), beside this path. Throws OutputError on this rank alone.
-  static TileFile for_good(const std::string& path, Index bytes);
+  static DiskFile for_good(const std::string& path, Index bytes);
   /// The file of this name; nothing unless it has this many bytes.
-  static std::optional<TileFile> of_name(const std::string& path, Index bytes);
+  static std::optional<DiskFile> of_name(const std::string& path, Index bytes);
   /// A file of the user's, which is only read. Throws InputError.
-  static TileFile to_read(const std::string& path);
+  static DiskFile to_read(const std::string& path);
 
   /// Where it is, for messages.
   const std::string& place() const { return place_; }
@@ -47,7 +47,7 @@ class TileFile {
   void read(void* to, Index bytes, Index offset) const { read(to, bytes, offset, bytes); }
 
  private:
-  TileFile(std::string place, FileDescriptor descriptor);
+  DiskFile(std::string place, FileDescriptor descriptor);
 
   std::string place_;
   Index room_ = 0;
