@@ -47,6 +47,7 @@ class RankPlan {
     r[vectors] = solver_workspace(plan_.space_bytes ? Solver::pcgls : plan_.iteration.solver);
     if (plan_.may_factor) r[vectors] = std::max(r[vectors], solver_workspace(Solver::direct));
     r[vectors] += 2 * plan_.curves * std::min(shape.rows, shape.cols) * Index{sizeof(double)};  // weights
+    if (plan_.reweighted) r[vectors] += for_weights();
     r[panels] = products_workspace();
     if (plan_.space_bytes) r[space] = plan_.space_bytes(row_, col_);
     if (plan_.sigma_min_bytes) r[sigma_min] = plan_.sigma_min_bytes(row_, col_);
@@ -68,6 +69,18 @@ class RankPlan {
       return block_bytes<T>(plan_.iteration.storage, plan_.matrix.row_range(grid_, row_, col_).size,
                             plan_.matrix.col_range(grid_, row_, col_).size);
     });
+  }
+
+  /// The bytes that robust_solve() takes beside its solver: four operands like B, two like X, and the
+  /// magnitudes of residuals.
+  Index for_weights() const {
+    const auto of_batch = [&](const Space& space) {
+      const Partition all = space.layout(plan_.shape.nrhs).cols.partition;
+      return space.layout(plan_.batch == 0 ? all.total() : largest_batch(all, plan_.batch));
+    };
+    const Layout data = of_batch(plan_.range);
+    return 4 * block(data) + 2 * block(of_batch(plan_.domain)) +
+           block(data) / size_of(plan_.shape.type) * Index{sizeof(double)};
   }
 
   Index columns_at_a_time() const { return std::max(plan_.shape.nrhs, plan_.rest); }

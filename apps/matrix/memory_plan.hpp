@@ -30,6 +30,7 @@ struct PlannedSolve {
   Index bounds = 0;         ///< matrices of bounds, as large as X
   bool own_damps = false;   ///< columns have dampings of their own
   bool weighted = false;    ///< numbers of B have weights
+  bool reweighted = false;  ///< and these follow X
   bool may_factor = false;  ///< direct may take the place of the solver, and begins from the same guess
   Index curves = 0;         ///< the dampings of curves by a factor, which takes B and X again
   std::function<Index(int row, int col)> space_bytes{};  ///< of the space that a sweep makes; empty: none

@@ -49,6 +49,23 @@ std::string lambda_text(const std::vector<double>& lambdas, const std::vector<do
   return text + "\n";
 }
 
+std::string misfit_text(Misfit misfit, const SolveReport& report, const std::vector<RobustColumn>& columns) {
+  RobustColumn most;
+  double least = std::numeric_limits<double>::infinity();
+  for (const RobustColumn& column : columns) {
+    least = std::min(least, column.scale);
+    most.scale = std::max(most.scale, column.scale);
+    most.solves = std::max(most.solves, column.solves);
+    most.rejected += column.rejected;
+  }
+  if (columns.empty()) return "";
+  return fmt::format(
+      "--misfit {}: {} after at most {} iterations of {} solves; {} numbers of B have less than half their "
+      "weight; scales are {:.3g} to {:.3g}\n",
+      name_of(misfit), verdict_text(report), report.iterations, most.solves, most.rejected, least,
+      most.scale);
+}
+
 SolveProgress::SolveProgress(Index batches, std::shared_ptr<const NonzerosShown> nonzeros)
     : batches_(batches), nonzeros_(std::move(nonzeros)), has_bar_(isatty(STDERR_FILENO) == 1) {}
 

@@ -7,6 +7,7 @@
 
 #include "command_line/grid.hpp"
 #include "gridlops/local/backend.hpp"
+#include "gridlops/solve/robust.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "measure/report.hpp"
 
@@ -50,6 +51,9 @@ class Nonzeros final : public NonzerosShown {
 /// A line of text that compares λ with least_lambdas_of_zero().
 std::string lambda_text(const std::vector<double>& lambdas, const std::vector<double>& of_zero,
                         Threshold threshold);
+
+/// The verdicts, scales and rejected numbers of a solve with a misfit.
+std::string misfit_text(Misfit misfit, const SolveReport& report, const std::vector<RobustColumn>& columns);
 
 /// Shows a solver's progress: a table that grows by about twenty rows, however long the solve takes, and, if
 /// standard error is a terminal, a line with a bar below it.

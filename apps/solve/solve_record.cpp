@@ -36,6 +36,8 @@ std::string problem_of(const SolveTask& task) {
     case ProblemKind::least_squares:
       break;
   }
+  if (task.arguments.reweighs())
+    return fmt::format("min sum 2 s^2 {}(w o (A x - b) / s) + D^2 |x|^2", name_of(task.arguments.misfit));
   const bool is_bounded = row_of(task.arguments.solver).has(Feature::bounds);
   return fmt::format("min |{}|^2 + D^2 |x|^2{}", task.arguments.weighs() ? "w o (A x - b)" : "A x - b",
                      is_bounded ? " for l <= x <= u" : "");
@@ -118,10 +120,24 @@ std::vector<std::pair<std::string, double>> figures_of(const SolveTask& task, co
   return figures;
 }
 
+/// The facts of columns with a misfit.
+void add_figures(const std::vector<RobustColumn>& columns, std::vector<ColumnFigure>& figures) {
+  const auto add = [&](const char* name, auto fact) {
+    std::vector<double> values;
+    for (const RobustColumn& column : columns) values.push_back(static_cast<double>(column.*fact));
+    figures.emplace_back(name, std::move(values));
+  };
+  add("misfit_scale", &RobustColumn::scale);
+  add("misfit_solves", &RobustColumn::solves);
+  add("misfit_rejected", &RobustColumn::rejected);
+  add("misfit_distance", &RobustColumn::distance);
+}
+
 /// The computed figures, and each column's damping, merit and tolerance.
 std::vector<ColumnFigure> column_figures_of(const SolveTask& task, const Solved& solved) {
   std::vector<ColumnFigure> figures = solved.column_figures;
   if (task.arguments.bounds_errors()) figures.emplace_back("error_bound", solved.error_bounds);
+  if (!solved.robust.empty()) add_figures(solved.robust, figures);
   if (!task.tolerances.empty()) figures.emplace_back("tolerance", task.tolerances);
   if (solved.compressed)
     for (const ColumnFigure& figure : column_figures_of(*solved.compressed)) figures.push_back(figure);

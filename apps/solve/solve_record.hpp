@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gridlops/solve/robust.hpp"
 #include "gridlops/solve/solve_or_factor.hpp"
 #include "gridlops/solve/solver_table.hpp"
 #include "measure/report.hpp"
@@ -17,6 +18,7 @@ namespace gridlops::program {
 struct Solved {
   SolveReport report;
   std::optional<SolvedOrFactored> factored;  ///< where direct might take the place of the solver
+  std::vector<RobustColumn> robust;          ///< with --misfit
   CostFunction cost;
   std::optional<DampingCurve> curve;          ///< of a sweep whose dampings are columns
   std::optional<SweepOfEach> sweep;           ///< that chose for each right-hand side

@@ -109,6 +109,13 @@ const std::map<std::string_view, Json (*)(const Run&)> special_values{
      [](const Run& run) {
        return run.solved == nullptr && !run.arguments.weights.empty() ? Json("given") : Json();
      }},
+    {"misfit",
+     [](const Run& run) { return run.arguments.reweighs() ? Json(name_of(run.arguments.misfit)) : Json(); }},
+    {"misfit-scale",
+     [](const Run& run) {
+       const std::optional<double>& scale = run.arguments.misfit_scale;
+       return !run.arguments.reweighs() ? Json() : scale ? Json(*scale) : Json("mad");
+     }},
     {"algorithm", [](const Run&) { return Json(); }},
     {"storage", [](const Run&) { return Json(); }},
 };

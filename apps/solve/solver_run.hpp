@@ -18,6 +18,7 @@
 #include "gridlops/dist/dist_matrix.hpp"
 #include "gridlops/solve/error_bound.hpp"
 #include "gridlops/solve/inversion.hpp"
+#include "gridlops/solve/robust.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solve_or_factor.hpp"
@@ -194,14 +195,15 @@ class SolverRun {
     if (is_sparse) options.lambda = cost.lambdas;
     options.initial_guess = task_.X0.has_value();
     options.record_history = !arguments.history.empty();
-    if (!task_.sweep.in_space) options.checkpoint = checkpoint_options(cost.damp.one_or(0));
+    if (!task_.sweep.in_space && !arguments.reweighs())
+      options.checkpoint = checkpoint_options(cost.damp.one_or(0));
     options.observers.push_back(times_);
     std::shared_ptr<Nonzeros<T>> nonzeros;
     if (is_sparse && !arguments.quiet) {
       nonzeros = std::make_shared<Nonzeros<T>>(columns.X);
       options.observers.push_back(nonzeros);
     }
-    if (shows_progress_) {
+    if (shows_progress_ && !arguments.reweighs()) {
       const Index batches = batch_count(columns.B.layout().cols.partition, options.batch);
       options.observers.push_back(std::make_shared<SolveProgress>(batches, nonzeros));
     }
@@ -246,12 +248,24 @@ class SolverRun {
         print(fmt::format("--solver auto: {}\n", change_text(task_, *solved.factored)));
       return std::move(solved.factored->report);
     }
+    if (task_.arguments.reweighs()) return solve_robustly(columns, options, solved);
     return gridlops::solve(solver, *op_, B, X, options,
                            {.variances = pointer(columns.variances),
                             .factor = factor_.get(),
                             .lower = pointer(columns.lower),
                             .upper = pointer(columns.upper),
                             .weights = columns.given_weights()});
+  }
+
+  SolveReport solve_robustly(Columns<T>& columns, const SolveOptions& options, Solved& solved) const {
+    const SolveArguments& arguments = task_.arguments;
+    RobustOptions robust{.misfit = arguments.misfit};
+    if (arguments.misfit_scale) robust.scale = *arguments.misfit_scale;
+    RobustReport report =
+        robust_solve<T>(arguments.solver, *op_, columns.B, columns.X, *columns.weights, robust, options);
+    solved.robust = std::move(report.columns);
+    if (shows_progress_) print(misfit_text(arguments.misfit, report.solve, solved.robust));
+    return std::move(report.solve);
   }
 
   const SolveTask& task_;

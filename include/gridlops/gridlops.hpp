@@ -61,6 +61,7 @@
 #include "gridlops/solve/proximal.hpp"
 #include "gridlops/solve/refined_solver.hpp"
 #include "gridlops/solve/ridge.hpp"
+#include "gridlops/solve/robust.hpp"
 #include "gridlops/solve/solution_space.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solve_options.hpp"

@@ -221,6 +221,7 @@ PlannedSolve plan_of(const SolveTask& task) {
   plan.guarded = arguments.options.guard > 0;
   plan.may_factor = task.patience.has_value();
   plan.weighted = arguments.weighs();
+  plan.reweighted = arguments.reweighs();
   plan.own_damps = task.sweep || plan.variances;
   if (arguments.sweep.by_factor()) plan.curves = std::ssize(task.sweep.damps);
   if (task.sweep.leaves_rest) plan.rest = std::max(task.B.cols, std::ssize(task.sweep.damps));

@@ -10,6 +10,7 @@
 #include "command_line/option_rules.hpp"
 #include "gridlops/solve/damping_curve.hpp"
 #include "gridlops/solve/plan.hpp"
+#include "gridlops/solve/robust.hpp"
 #include "gridlops/solve/solve_options.hpp"
 #include "matrix/product_arguments.hpp"
 
@@ -43,6 +44,8 @@ struct SolveArguments {
   std::string rhs, output, initial, tolerances, variances, history;
   std::string weights;         ///< of the numbers of B
   std::string holes = "none";  ///< or "nan": these numbers of B have the weight 0
+  Misfit misfit = Misfit::l2;
+  std::optional<double> misfit_scale;  ///< none: by the median absolute deviation
   Solver solver = Solver::cgls;
   bool chooses_solver = false;  ///< the task has the solver then
   SolveOptions options;         ///< without the values that only the run knows
@@ -66,8 +69,12 @@ struct SolveArguments {
     return options.damp.any() || damp_relative.value_or(0) > 0 || !sweep.damps.empty();
   }
   bool has_bounds() const { return options.nonnegative || !lower.empty() || !upper.empty(); }
-  bool weighs() const { return !weights.empty() || holes != "none"; }
-  const char* option_of_weights() const { return weights.empty() ? "--holes nan" : "--weights"; }
+  /// Whether weights follow X.
+  bool reweighs() const { return misfit != Misfit::l2; }
+  bool weighs() const { return !weights.empty() || holes != "none" || reweighs(); }
+  const char* option_of_weights() const {
+    return reweighs() ? "--misfit" : weights.empty() ? "--holes nan" : "--weights";
+  }
   bool needs_space() const { return sweep.in_space() || !space.empty(); }
   bool sketches() const { return sigma_min_way == "probable"; }
   bool proves_sigma_min() const { return sigma_min_way == "proven"; }
@@ -114,6 +121,8 @@ void for_each_program_option(Visit&& visit) {
           "out, whatever B has there"},
          &A::weights);
   option({"holes", nullptr, Feature::weights, fixed}, &A::holes);
+  option({"misfit", nullptr, Feature::misfit, fixed}, &A::misfit);
+  option({"misfit-scale", nullptr, Feature::misfit, fixed}, &A::misfit_scale);
   option(
       {"variances", nullptr, Feature::variances, fixed, "Results", "V.npy",
        "writes the diagonals of (A^H A + D^2 I)^-1, with weights w those of diag(w) A: lsqr estimates them, "

@@ -120,6 +120,17 @@ class SolveCommand {
     define_rows(options, "Problem");
     options.choice("--holes", arguments_.holes, words({"none", "nan"}),
                    "nan: NaN in B are numbers that are missing, with the weight 0 [none]");
+    options.choice(
+        "--misfit", arguments_.misfit,
+        names_of({Misfit::l2, Misfit::huber, Misfit::l1, Misfit::cauchy, Misfit::tukey}),
+        "robust against wild numbers in B: weights follow X, so that large residuals count less [l2]");
+    options.parsed(
+        "--misfit-scale",
+        [this](const std::string& text) {
+          arguments_.misfit_scale = text == "mad" ? std::nullopt : std::optional(number(text, 0));
+        },
+        "S|mad",
+        "what a usual residual is; mad: 1.4826 times the median of |w o (B - A X)| of each column [mad]");
     options.text("--initial", arguments_.initial, "X0.npy", "Where to start [zero]");
     options.text("--space", arguments_.space, "DIR",
                  "Starts from the best X in the space that --checkpoint kept there for this A; B may be "

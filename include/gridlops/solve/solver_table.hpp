@@ -69,7 +69,8 @@ enum class Feature : unsigned {
   factor = 8192,             ///< computes a factor of A, unless SolverOperands::factor is one
   shared_space = 16384,      ///< right-hand sides share one space, and lie together: stationary_a
   bounds = 32768,            ///< bounds of x
-  weights = 65536            ///< SolverOperands::weights: each number of B has one
+  weights = 65536,           ///< SolverOperands::weights: each number of B has one
+  misfit = 131072            ///< robust_solve() takes it
 };
 constexpr Feature operator|(Feature a, Feature b) {
   return static_cast<Feature>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -112,13 +113,13 @@ constexpr Feature definite = hermitian | Feature::error_bound;
 /// The only table of solvers. solve(), preconditioned and regularised inversions, plans, the program, the
 /// benchmark, Python and the documentation read it. Rows are in the order of enum Solver.
 inline constexpr std::array solver_rows{
-    SolverRow{
-        Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
-        solver_features::least_squares | Feature::damping_per_column | Feature::one_pass | Feature::weights,
-        "least squares", 9, 5},
+    SolverRow{Solver::cgls, "cgls", ProblemKind::least_squares, ToleranceTest::gradient,
+              solver_features::least_squares | Feature::damping_per_column | Feature::one_pass |
+                  Feature::weights | Feature::misfit,
+              "least squares", 9, 5},
     SolverRow{Solver::pcgls, "pcgls", ProblemKind::least_squares, ToleranceTest::gradient,
               Feature::damping | Feature::damping_per_column | Feature::error_bound |
-                  Feature::preconditioner | Feature::weights,
+                  Feature::preconditioner | Feature::weights | Feature::misfit,
               "the same, preconditioned", 11, 5},
     SolverRow{Solver::lsqr, "lsqr", ProblemKind::least_squares, ToleranceTest::backward_error,
               solver_features::bidiagonal | Feature::variances,

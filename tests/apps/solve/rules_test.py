@@ -42,6 +42,18 @@ SOLVE = [
      "--choose gcv counts all rows of A, and excludes --weights and --holes, which leave some out"),
     ([*SPACE, "--holes", "nan"], "--space and --holes nan exclude each other: columns with weights of their own have operators of "
                                  "their own, which share nothing"),
+    (["--misfit", "huber", "--solver", "block-cgls"],
+     "--misfit gives every column an operator of its own, and these share no space: take another solver than block-cgls"),
+    (["--misfit", "huber", "--solver", "direct"],
+     "--misfit gives every column an operator of its own, and these share no factor: take another solver than direct"),
+    (["--misfit", "huber", *SWEEP], "--misfit and --damps exclude each other: every damping would have weights of its own, so that "
+                                    "residuals do not compare"),
+    (["--misfit", "huber", "--restart", "saved"], "--misfit and --restart exclude each other: a checkpoint belongs to one solve, and a "
+                                                  "misfit takes several"),
+    (["--misfit", "huber", "--error", 1e-3, "--damp", 1], "--misfit and --error exclude each other: weights follow X, and sigma_min of "
+                                                          "diag(w) A is not known; with --damp the report has a misfit_distance"),
+    (["--misfit-scale", 1], "--misfit-scale needs --misfit"),
+    (["--misfit", "huber", "--misfit-scale", 0], "--misfit-scale is 0; residuals are divided by it: it must be > 0"),
     (["--certify", "A.npy", "--weights", "W.npy"], "--certify and --weights exclude each other"),
     ([*SWEEP, "--choose", "discrepancy"], "--choose discrepancy and --noise, the norm of the noise in B, need each other"),
     ([*SWEEP, "--choose", "lcurve", "--noise", 1], "--choose discrepancy and --noise, the norm of the noise in B, need each other"),
