@@ -6,6 +6,7 @@
 
 #include "base/numbers.hpp"
 #include "ops/matrix/algorithms.hpp"
+#include "ops/stationary/matrix_block.hpp"
 #include "solve/factor/converted_rows.hpp"
 #include "solve/factor/gram_matrix.hpp"
 
@@ -55,6 +56,9 @@ ProductShape first_batch(Algorithm algorithm, ProductShape shape, GridShape grid
 
 PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape, GridShape grid,
                                 const MachineModel& machine) {
+  if (asked.storage)
+    require_storage_possible(*asked.storage, shape.type,
+                             asked.on_host ? MemorySpace::host : MemorySpace::device);
   const auto batch_by = [&](Algorithm algorithm) { return first_batch(algorithm, shape, grid, asked.batch); };
   const bool may_be_stationary_a =
       asked.algorithm == Algorithm::automatic || asked.algorithm == Algorithm::stationary_a;

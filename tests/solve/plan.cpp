@@ -251,4 +251,8 @@ TEST_CASE("The algorithm is that of the columns that a solver takes at once", "[
   CHECK(plan_iteration({.storage = Storage::columns}, all, grid).algorithm == choose_algorithm(all, grid));
   for (const Storage storage : {Storage::packed, Storage::planes})
     CHECK(plan_iteration({.storage = storage}, all, grid).algorithm == Algorithm::stationary_a);
+  const ProductShape single{1000, 1000, 1, ScalarType::f32};
+  CHECK_NOTHROW(plan_iteration({.storage = Storage::packed}, single, grid));
+  CHECK_THROWS_AS(plan_iteration({.storage = Storage::planes}, single, grid), UsageError);
+  CHECK_THROWS_AS(plan_iteration({.storage = Storage::planes, .on_host = false}, all, grid), UsageError);
 }

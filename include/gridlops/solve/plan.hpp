@@ -51,7 +51,8 @@ struct IterationRequest {
 /// stationary_a, one pass in host memory takes a packed A, and only solvers with Feature::one_pass have one
 /// pass. A factor takes stationary_a unless another algorithm was asked for. Nor is an algorithm chosen that
 /// moves A if a storage was asked for that such algorithms refuse; then it is stationary_a. Not collective;
-/// ranks with the same arguments and the same calibration choose alike.
+/// ranks with the same arguments and the same calibration choose alike. Throws UsageError if a matrix of this
+/// type, or in this memory, cannot be stored as asked.
 GRIDLOPS_EXPORT PlannedIteration plan_iteration(const IterationRequest& asked, const ProductShape& shape,
                                                 GridShape grid, const MachineModel& machine = {});
 

@@ -45,7 +45,7 @@ OperatorPtr<T> matrix_mult(Algorithm algorithm, DistMatrix<T> A, const MatrixMul
   require<UsageError>(row_of(options.storage).is_as_given || never_moves_A(algorithm), "the algorithm ",
                       name_of(algorithm), " moves A, so that A cannot be ", name_of(options.storage),
                       "; block and stationary-a never move it");
-  require_storage_possible<T>(options, *A.grid()->backend());
+  require_storage_possible(options.storage, scalar_type_of<T>, A.grid()->backend()->memory_space());
   // Even if A has no elements, it may be so long that the list of its panels does not fit in memory.
   if (!never_moves_A(algorithm) && (A.rows() == 0 || A.cols() == 0))
     return zero<T>(range_in_blocks(A), domain_in_blocks(A));

@@ -339,7 +339,8 @@ OperatorPtr<T> grouped_slices(const SliceGroups& groups, std::vector<DistMatrix<
   // All groups need one storage, since it decides whether there is one pass.
   agree_on_slices(groups, [&](Agreement& agreement) {
     agreement.on("the storage", name_of(options.storage)).on("column_stable", options.column_stable);
-    require_storage_possible<T>(options, *groups.own_grid()->backend());
+    require_storage_possible(options.storage, scalar_type_of<T>,
+                             groups.own_grid()->backend()->memory_space());
     require_matrices(groups, A);
   });
   return std::make_shared<GroupedSlices<T>>(groups, std::move(A), options);

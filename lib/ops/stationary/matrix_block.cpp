@@ -161,6 +161,16 @@ void MatrixBlock<T>::multiply_once(Planes planes, MatrixView<const T> P, MatrixV
   multiply(planes, Op::adjoint, T(1), both, T(0), W);
 }
 
+void require_storage_possible(Storage storage, ScalarType type, MemorySpace memory) {
+  const StorageRow& row = row_of(storage);
+  if (!row.for_doubles) return;
+  require<UsageError>(type == ScalarType::f64 || type == ScalarType::c128, "a matrix of ", name_of(type),
+                      " cannot be stored as ", row.name,
+                      ", which is for 64-bit numbers; take packed, or f64 or c128");
+  require<UsageError>(memory == MemorySpace::host, row.name,
+                      " are for matrices in host memory, and this one is on a GPU; take packed");
+}
+
 template <Scalar T>
 Index block_bytes(Storage storage, Index rows, Index cols) {
   return storage == Storage::columns ? rows * cols * Index{sizeof(T)}

@@ -49,17 +49,9 @@ inline bool stays_packed(const MatrixMultOptions& options, const Backend& backen
   return !row_of(options.storage).is_as_given && backend.memory_space() == MemorySpace::host;
 }
 
-/// Throws UsageError, on all ranks, if the storage is not for matrices of T, or not for those in this memory.
-template <Scalar T>
-void require_storage_possible(const MatrixMultOptions& options, const Backend& backend) {
-  const StorageRow& storage = row_of(options.storage);
-  if (!storage.for_doubles) return;
-  require<UsageError>(std::is_same_v<Real<T>, double>, "a matrix of ", name_of(scalar_type_of<T>),
-                      " cannot be stored as ", storage.name,
-                      ", which is for 64-bit numbers; take packed, or f64 or c128");
-  require<UsageError>(backend.memory_space() == MemorySpace::host, storage.name,
-                      " are for matrices in host memory, and this one is on a GPU; take packed");
-}
+/// Throws UsageError, on all ranks, if the storage is not for matrices of this type, or not for those in this
+/// memory.
+void require_storage_possible(Storage storage, ScalarType type, MemorySpace memory);
 
 /// A rank's block of a matrix in memory, stored as the options say. Idle ranks have one, too, without
 /// elements.
