@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "gridlops/solve/factor.hpp"
 #include "gridlops/solve/inversion.hpp"
 #include "gridlops/solve/proximal.hpp"
+#include "gridlops/solve/robust.hpp"
 #include "gridlops/solve/solve_observer.hpp"
 #include "gridlops/solve/solver.hpp"
 #include "gridlops/solve/sparse_solver.hpp"
@@ -278,6 +280,19 @@ struct Proximal {
   ProximalPtr<T> ptr;
 };
 
+/// The weights that a callable returns for the memory of |e|/s, as an array of as many doubles.
+WeightFunction weights_by(py::object function) {
+  return [kept = keep(std::move(function))](std::span<const double> t, std::span<double> weights) {
+    const py::gil_scoped_acquire lock;
+    const auto size = static_cast<py::ssize_t>(t.size());
+    const py::buffer found = (*kept)(py::memoryview::from_buffer(t.data(), {size}, {sizeof(double)}));
+    const py::buffer_info info = found.request();
+    if (info.size != size || info.format != py::format_descriptor<double>::format())
+      throw ShapeError("the weights of a misfit must be as many double numbers as there are residuals");
+    std::copy_n(static_cast<const double*>(info.ptr), size, weights.begin());
+  };
+}
+
 template <Scalar T>
 void bind_solve(py::module_ native) {
   using M = Matrix<T>;
@@ -297,6 +312,41 @@ void bind_solve(py::module_ native) {
     return report_of([&] {
       return gridlops::solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), options, operands);
     });
+  });
+  native.def("robust_solve", [](const std::string& solver, const A& a, const M& B, M& X,
+                                const SolveOptions& options, const A* preconditioner, const M* weights,
+                                M* final_weights, const py::object& misfit, const py::object& scale) {
+    RobustOptions robust;
+    if (py::isinstance<py::str>(misfit)) {
+      robust.misfit = parse(misfit.cast<std::string>(),
+                            {Misfit::l2, Misfit::huber, Misfit::l1, Misfit::cauchy, Misfit::tukey}, "misfit");
+    } else {
+      robust.weights = weights_by(misfit);
+    }
+    if (!scale.is_none()) robust.scale = per_column(scale);
+    SolverOperands<T> operands;
+    if (preconditioner != nullptr) operands.preconditioner = preconditioner->ptr.get();
+    RobustReport report;
+    {
+      const py::gil_scoped_release release;
+      DistMatrix<T> W = allocate_matrix<T>(B.matrix.grid(), B.matrix.layout());
+      if (weights == nullptr) W.fill([](Index, Index) { return T(1); });
+      if (weights != nullptr) copy<T>(weights->matrix, W);
+      report =
+          robust_solve<T>(parse_solver(solver), *a.ptr, B.matrix, X.output(), W, robust, options, operands);
+      if (final_weights != nullptr) copy<T>(W, final_weights->output());
+    }
+    py::dict result = dict_of(report.solve);
+    const auto set = [&](const char* name, auto fact) {
+      py::list values;
+      for (const RobustColumn& column : report.columns) values.append(column.*fact);
+      result[name] = values;
+    };
+    set("misfit_scales", &RobustColumn::scale);
+    set("misfit_solves", &RobustColumn::solves);
+    set("misfit_rejected", &RobustColumn::rejected);
+    set("misfit_distances", &RobustColumn::distance);
+    return result;
   });
   native.def("mark_holes", [](const M& B, M& W) {
     const py::gil_scoped_release release;

@@ -238,11 +238,36 @@ def test_all_solvers():
         assert (gl.error_bounds(report, with_holes, X, norm, damp=0.3, weights=W) < 1).all()
         if grid.is_member:
             expect_error(gl.UsageError, lambda report=report, X=X, norm=norm: gl.error_bounds(report, data, X, norm, damp=0.3), "with weights, and none are given")
+        check_misfits(op, data, A, B, W, weights, eps)
         R = gl.identity(op.domain, dtype=dtype)
         for X in (gl.regularized_inversion(op, data, regularizers=[(R, 0.3)], tolerance=eps**0.75)[0],
                   gl.normal_equations_inversion(op, data, regularizers=[(R, 0.3, gl.zeros(op.domain, k, dtype))], tolerance=eps**0.75)[0],
                   gl.preconditioned_inversion(op, 2 * R, data, damp=0.6, tolerance=eps**0.75)[0]):
             assert close(X)
+
+
+def check_misfits(op, data, A, B, W, weights, eps):
+    """Misfits by name and by a function of Python have the gradient 0 with the weights that come back."""
+    def cauchy(t):
+        return 1 / (1 + (t / 2.385) ** 2)
+
+    final = gl.zeros(op.range, B.shape[1], op.dtype)
+    with_holes = gl.zeros(op.range, B.shape[1], op.dtype).scatter(np.where(weights == 0, np.nan, B))
+    for misfit in ("cauchy", cauchy):
+        W.scatter(weights.astype(op.dtype))
+        X, report = gl.cgls(op, with_holes, weights=W, misfit=misfit, misfit_scale=0.5, misfit_weights=final, damp=0.3, tolerance=eps**0.6, max_iterations=500)
+        assert set(report["reasons"]) <= {"converged", "stagnated"} and (report["misfit_scales"] == np.array(0.5)).all(), report
+        x = COMM.bcast(X.gather(0))
+        residuals = np.where(weights == 0, 0, weights * (B - A @ x))
+        expected = weights * np.sqrt(cauchy(abs(residuals) / 0.5))
+        assert np.allclose(final.local, block_of(final, expected), atol=eps**0.5 * 4)
+        gradient = A.conj().T @ (weights * cauchy(abs(residuals) / 0.5) * residuals) - 0.09 * x
+        assert np.linalg.norm(gradient) <= 10 * eps**0.6 * np.linalg.norm(A.conj().T @ (expected**2 * B)), misfit
+    expect_error(gl.UsageError, lambda: gl.cgls(op, data, misfit="l3"), "take one of l2, huber, l1, cauchy, tukey")
+    expect_error(gl.UsageError, lambda: gl.cgls(op, data, misfit_scale=1.0), "need a misfit")
+    if op.grid.is_member:
+        expect_error(gl.UsageError, lambda: gl.solve("lsqr", op, data, misfit="huber"), "does not take a misfit; take cgls")
+        expect_error(gl.ShapeError, lambda: gl.cgls(op, data, misfit=lambda t: t[:-1]), "must return a weight for each of")
 
 
 def soft(z, t):

@@ -241,7 +241,7 @@ class RobustBatch {
   /// W ← w∘√φ of the active columns at their x, and their gradients from the definition.
   void reweigh() {
     const TraceRegion region("reweigh");
-    const DistMatrix<T> x = gathered(X_, A_.domain(), x_);
+    DistMatrix<T> x = gathered(X_, A_.domain(), x_);
     DistMatrix<T> p = A_.range().matrix(active_.partition(), p_),
                   g = A_.domain().matrix(active_.partition(), g_);
     const auto multiply = [this](const auto& product) {
@@ -256,7 +256,8 @@ class RobustBatch {
     multiply([&] { A_.apply_adjoint(T(1), p, T(0), g); });
     ColumnScalars damps(active_.count());
     for (Index k = 0; k < active_.count(); ++k) damps[k] = column(k).damp;
-    g -= (damps * damps) * x;
+    x *= damps;  // D² may be out of range where D² x is not
+    g -= damps * x;
     const std::vector<double> norms = column_norms<T>(g);
     for (Index k = 0; k < active_.count(); ++k) {
       ReweightedColumn& of = column(k);

@@ -40,6 +40,10 @@ class SolveReport(dict[str, Any]):
     quadratures: npt.NDArray[np.float64]  #: for :func:`error_bounds`: 1, or what Gauss-Radau quadrature leaves of it
     sigma_min: float  #: the option
     weighted: bool  #: whether numbers of B had weights
+    misfit_scales: npt.NDArray[np.float64]  #: with a misfit: s, with which the verdicts were made
+    misfit_solves: npt.NDArray[np.int64]
+    misfit_rejected: npt.NDArray[np.int64]  #: numbers of B with less than half of their weight
+    misfit_distances: npt.NDArray[np.float64]  #: the most that ‖x − x*‖ can be, but for rounding; infinite where that is not known
     step: float  #: the first step of ista and fista; else 0
     lambdas: list[float]  #: of ista and fista; else empty
     history: list[IterationRecord]

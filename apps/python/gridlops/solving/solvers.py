@@ -76,6 +76,19 @@ def _weights(A: Operator, B: Columns, weights: Columns | None) -> Matrix | None:
     return A.range.whole_on_one_rank(weights, A.dtype)
 
 
+def _weights_by(misfit: Callable[[npt.NDArray[np.float64]], npt.ArrayLike]) -> Callable[[memoryview], npt.NDArray[np.float64]]:
+    """The user's function, for memory that is lent to it while it runs."""
+
+    def weights(lent: memoryview) -> npt.NDArray[np.float64]:
+        t = np.array(lent)
+        found = np.ascontiguousarray(misfit(t), np.float64)
+        if found.shape != t.shape:
+            raise ShapeError(f"the function of a misfit must return a weight for each of {t.shape[0]} residuals, but it returned an array of {found.shape}")
+        return found
+
+    return weights
+
+
 def mark_holes(B: Matrix, weights: Matrix) -> int:
     """Sets weights to 0 where B is NaN, and returns how many these are. Collective over the grid.
 
@@ -86,7 +99,8 @@ def mark_holes(B: Matrix, weights: Matrix) -> int:
 
 def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M: Operator | None = None, S: Operator | None = None,
           penalty: Proximal | None = None, variances: Matrix | None = None, factor: Factor | None = None, lower: Bounds | None = None,
-          upper: Bounds | None = None, weights: Columns | None = None, out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
+          upper: Bounds | None = None, weights: Columns | None = None, misfit: Misfit = "l2", misfit_scale: PerColumn | None = None,
+          misfit_weights: Matrix | None = None, out: Matrix | None = None, options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Solves for every column of B by the solver of this name, one of :func:`solver_names`. Collective over the grid.
 
     B is in ``A.range``. Returns X, in ``A.domain``, and the report. On one rank, B and ``x0`` may be whole arrays; if B
@@ -96,7 +110,10 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     ``variances``, with the layout of X, gets the estimates of "lsqr", or what "direct" has exactly. ``factor`` is that of "direct",
     and ``lower`` and ``upper`` are those of :func:`bounded`. ``weights``, a real number ≥ 0 for each of B, on one
     rank also an array like B or one column for all, multiply the residuals of least squares and of solvers with a penalty;
-    0 leaves a number out, also NaN. A column that does not converge is a result, not
+    0 leaves a number out, also NaN. ``misfit`` is "l2", or for "cgls" and "pcgls" one that wild numbers of B do not spoil: "huber", "l1",
+    "cauchy", "tukey", or a function that returns the weights φ for an array of residuals over the scale. ``misfit_scale`` is that scale,
+    by default that of each column's residuals, and ``misfit_weights``, with the layout of B, gets ``weights`` times √φ. The report then
+    has ``misfit_scales``, ``misfit_solves``, ``misfit_rejected`` and ``misfit_distances``. A column that does not converge is a result, not
     an error: see ``report["reasons"]``. Wrong arguments raise ShapeError or UsageError on all ranks, before any rank
     sends anything.
     """
@@ -110,13 +127,26 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     if weighted is not None:
         same_type(A, weighted)
 
+    is_robust = misfit != "l2"
+    if is_robust and any(each is not None for each in (S, penalty, variances, factor, lower, upper)):
+        raise UsageError("a misfit is for least squares by cgls and pcgls: leave out S, penalty, variances, factor, lower and upper")
+    if not is_robust and (misfit_scale is not None or misfit_weights is not None):
+        raise UsageError("misfit_scale and misfit_weights need a misfit")
+
     def call(native: Any, b: Any, x: Any, how: Any) -> dict[str, Any]:
+        if is_robust:
+            scale = None if misfit_scale is None else np.asarray(misfit_scale, np.float64).tolist()
+            return cast("dict[str, Any]", native.robust_solve(solver, A.native, b, x, how, given[0], None if weighted is None else weighted.native,
+                                                              None if misfit_weights is None else same_type(A, misfit_weights).native,
+                                                              misfit if isinstance(misfit, str) else _weights_by(misfit), scale))
         bounds = [_bounds(A, each, x.layout.shape[1]) for each in (lower, upper)]
         return cast("dict[str, Any]", native.solve(solver, A.native, b, x, how, *given, *(None if each is None else each.native for each in (*bounds, weighted))))
 
     return solved(A, B, x0, out, options, changes, call)
 
 
+#: The name of a misfit, or a function from an array of |w∘(b − Ax)|/s to an array of weights φ ≥ 0.
+Misfit = str | Callable[[npt.NDArray[np.float64]], npt.ArrayLike]
 #: A number for all elements; or on every rank an array for all columns, or with a column for each of B; or a matrix.
 Bounds = float | npt.NDArray[Any] | Matrix
 
@@ -152,13 +182,14 @@ def bounded(A: Operator, B: Columns, x0: Columns | None = None, *, lower: Bounds
     return solve("bounded", A, B, x0, lower=lower, upper=upper, out=out, options=options, **changes)
 
 
-def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, weights: Columns | None = None, out: Matrix | None = None,
+def cgls(A: Operator, B: Columns, x0: Columns | None = None, *, weights: Columns | None = None, misfit: Misfit = "l2",
+         misfit_scale: PerColumn | None = None, misfit_weights: Matrix | None = None, out: Matrix | None = None,
          options: SolveOptions | None = None, **changes: Any) -> tuple[Any, SolveReport]:
     """Least squares by CGLS: minimises ‖A xⱼ − bⱼ‖² + D²‖xⱼ‖² for every column j. Otherwise like :func:`solve`.
 
     Column j has converged when ‖Aᴴ(b−Ax) − D²x‖ ≤ tolerance · ‖Aᴴb‖, for any guess.
     """
-    return solve("cgls", A, B, x0, weights=weights, out=out, options=options, **changes)
+    return solve("cgls", A, B, x0, weights=weights, misfit=misfit, misfit_scale=misfit_scale, misfit_weights=misfit_weights, out=out, options=options, **changes)
 
 
 def lsqr(A: Operator, B: Columns, x0: Columns | None = None, *, weights: Columns | None = None, out: Matrix | None = None, variances: Matrix | None = None,
