@@ -29,7 +29,6 @@ ALLOWED = {
     "lib/solve/factor/": "of a matrix that is multiplied by a power of two where its Gram matrix left the range",
     "lib/solve/robust/misfit.cpp": "of residuals over their scale, whose weights go to 0",
     "lib/solve/ridge/": "of features and targets that are multiplied by a power of two, and sizes",
-    "lib/solve/robust/": "of ratios to a scale, whose weight is 0 where their square is infinite; and D², which is in the definition",
     "lib/solve/solve_observer.cpp": "of differences from a truth that the user gave",
     "lib/solve/regularised/inversion.cpp": "normal equations have the squares of the weights",
     "lib/solve/regularised/solution_space.cpp": "of a probe of unit length and of its residual",
