@@ -103,19 +103,19 @@ bool has_tiles_of(MatrixView<const T> block_in_memory, const MatrixInPlace<T>& i
 
 TEMPLATE_LIST_TEST_CASE("A block in boxes has the tiles of one in memory", "", Scalars) {
   using T = TestType;
-  constexpr Index m = 301, n = 437;
+  constexpr Index m = 151, n = 437;
   const std::string path = scratch_file();
   std::vector<T> by_columns(static_cast<std::size_t>(m * n));
   transpose<T>({matrix<T>(m, n).data(), n, m}, {by_columns.data(), m, n});
   const MatrixView<const T> A(by_columns.data(), m, n);
   for (const auto& [box_rows, box_cols] : std::vector<std::pair<Index, Index>>{
-           {m, n}, {7, 5}, {40, 64}, {1, n}, {m, 1}, {100, 437}, {64, 300}, {m + 9, n + 11}}) {
+           {m, n}, {7, 5}, {20, 64}, {1, n}, {m, 1}, {50, 437}, {32, 300}, {m + 9, n + 11}}) {
     const MatrixBoxes boxes = write_boxes<T>(path, m, n, box_rows, box_cols);
     for (const auto& [rows, cols] : std::vector<std::pair<Range, Range>>{{{0, m}, {0, n}},
-                                                                         {{150, 151}, {0, n}},
+                                                                         {{75, 76}, {0, n}},
                                                                          {{0, m}, {218, 219}},
                                                                          {{3, 1}, {5, 1}},
-                                                                         {{77, 99}, {64, 200}}}) {
+                                                                         {{38, 50}, {64, 200}}}) {
       const TileOrder<T> order(rows.size, cols.size, *kernel_choice().set);
       // With little staging memory a row may need some reads.
       for (const auto& [strips_each, has_little_staging] :

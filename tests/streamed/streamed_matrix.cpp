@@ -58,6 +58,7 @@ OperatorPtr<T> packed_on(const GridPtr& grid, bool column_stable, Index rows = m
 TEMPLATE_LIST_TEST_CASE("Products of a streamed matrix have the bits of packed ones", "[streamed_matrix]",
                         Scalars) {
   using T = TestType;
+  constexpr Index many = 131;
   const ScratchFolder folder(disk);
   for (const GridPtr& grid : all_grids()) {
     if (!is_on_host(grid)) continue;
@@ -69,7 +70,7 @@ TEMPLATE_LIST_TEST_CASE("Products of a streamed matrix have the bits of packed o
         std::vector<T> expected;
       };
       std::vector<Product> known;
-      for (const Index nrhs : {0, 1, 7, 131}) {
+      for (const Index nrhs : {Index{0}, Index{1}, Index{7}, many}) {
         if (!grid->is_member()) continue;
         const Whole<T> X = fractions<T>(2, n, nrhs), Y = fractions<T>(3, m, nrhs);
         known.push_back({X, Y, products(*packed, X, Y)});
@@ -81,6 +82,7 @@ TEMPLATE_LIST_TEST_CASE("Products of a streamed matrix have the bits of packed o
         if (!grid->is_member()) continue;
         CHECK(streamed->frobenius_norm() == Approx(frobenius_norm(A)));
         for (const auto& [X, Y, expected] : known) {
+          if (X.cols == many && memory != few) continue;  // slabs are multiplied alike, wherever they are
           INFO(describe(*grid) << ": " << memory << " bytes in memory, " << X.cols
                                << " columns, column-stable: " << column_stable);
           CHECK(products(*streamed, X, Y) == expected);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gridlops/streamed/streamed_series.hpp"
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "compressed/waves.hpp"
 #include "gridlops/base/error.hpp"
 #include "gridlops/comm/failure.hpp"
@@ -61,10 +65,12 @@ struct Filled {
     }
   }
   Index count() const { return std::ssize(together); }
-  bool has_products_of(Index k, Index nrhs = 3) const {
+  bool has_products_of(Index k, Index nrhs = 3) {
     const Whole<T> X = fractions<T>(2, alone[at(k)]->cols(), nrhs),
                    Y = fractions<T>(3, alone[at(k)]->rows(), nrhs);
-    return products(*together[at(k)], X, Y) == products(*alone[at(k)], X, Y);
+    const auto [expected, is_new] = known.try_emplace({k, nrhs});
+    if (is_new) expected->second = products(*alone[at(k)], X, Y);
+    return products(*together[at(k)], X, Y) == expected->second;
   }
   /// As solvers apply all of them in each iteration.
   void iterate(bool in_one_pass) const {
@@ -90,6 +96,7 @@ struct Filled {
 
   StreamedSeries<T> series;
   std::vector<OperatorPtr<T>> alone{}, together{};
+  std::map<std::pair<Index, Index>, std::vector<T>> known{};  ///< products in memory
 };
 
 }  // namespace
