@@ -166,28 +166,31 @@ class Suite:
             self.check_columns(report)
         return report
 
-    def most_memory(self, *arguments, ranks):
-        """The bytes of the rank that had most in a run, whose memory is not touched before it is used, and is returned when it is
+    def measured(self, *arguments, ranks):
+        """A run, and the bytes of the rank that had most in it. Its memory is not touched before it is used, and is returned when it is
         freed."""
-        peak = ("import os, resource, subprocess, sys\nstatus = subprocess.call(sys.argv[1:])\n"  # a line by one write, that ranks do not mix
-                "os.write(2, b'peak %d\\n' % resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\nsys.exit(status)")
-        run = self.run(*arguments, ranks=ranks, on_each_rank=(sys.executable, "-c", peak),
+        peak = ("import os, sys\n_, status, used = os.wait4(os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0)\n"
+                "os.write(2, b'peak %d\\n' % used.ru_maxrss)\n"  # a line by one write, that ranks do not mix
+                "sys.exit(os.waitstatus_to_exitcode(status))")
+        run = self.run(*arguments, ranks=ranks, on_each_rank=(sys.executable, "-I", "-S", "-c", peak),
                        environment={"MALLOC_PERTURB_": "0", "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"})
         self.succeeded(run)
-        return 1024 * max((int(kibibytes) for kibibytes in re.findall(r"peak (\d+)", run.errors)), default=0)
+        return run, 1024 * max((int(kibibytes) for kibibytes in re.findall(r"peak (\d+)", run.errors)), default=0)
+
+    def most_memory(self, *arguments, ranks):
+        """The bytes of the rank that had most in a run."""
+        return self.measured(*arguments, ranks=ranks)[1]
 
     def check_plan(self, command, large, small, ranks):
         """--dry-run of a use case writes and takes nothing, and says within a tenth what a large run takes beside a small one; so
         does the report of that run."""
-        run = self.run(command, *large, "--dry-run", "--save", "planned", "--report", "planned.json", ranks=ranks)
-        self.succeeded(run)
+        run, dry = self.measured(command, *large, "--dry-run", "--save", "planned", "--report", "planned.json", ranks=ranks)
         self.check(not (self.folder / "planned").exists() and not (self.folder / "planned.json").exists(), "--dry-run wrote files")
         units = {"B": 1, "KiB": 2 ** 10, "MiB": 2 ** 20, "GiB": 2 ** 30}
         planned = max((float(number) * units[unit] for number, unit in re.findall(r"^in all, .* ([\d.]+) (\w+)$", run.output, re.MULTILINE)),
                       default=0)
         if DEVICE == "cpu":
-            dry, peak, least = (self.most_memory(command, *words, "--quiet", ranks=ranks)
-                                for words in ([*large, "--dry-run"], [*large, "--report", "large.json"], small))
+            peak, least = (self.most_memory(command, *words, "--quiet", ranks=ranks) for words in ([*large, "--report", "large.json"], small))
             self.check(abs(peak - least - planned) < 0.1 * planned, "planned", planned, "bytes, but found", peak - least, "\n", run.output)
             self.check(dry - least < 0.1 * planned, "a plan took", dry - least, "bytes")
             reported = json.loads((self.folder / "large.json").read_text(encoding="utf-8"))["memory_bytes"]
