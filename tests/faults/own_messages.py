@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 RANKS = 4
 LIMIT = 6  # GRIDLOPS_TIMEOUT. A rank that has a failure to tell waits for half of it.
-AT_ONCE = 4
+AT_ONCE = 8  # jobs, which mostly wait
 MEETING = ["sum", "broadcast"]
 EXCHANGES = ["sum", "long-sum", "row-sum", "own-sum", "broadcast", "barrier", "ring"]
 

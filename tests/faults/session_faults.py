@@ -11,12 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "apps"))
 from program import as_written  # noqa: E402  (found by the line before)
 
 RANKS = 4
+AT_ONCE = 4  # jobs, which mostly wait
 # What the programs with an MPI of their own say, on each rank, before they end it.
 DONE = {"lend_mpi": "lent well", "refuse_a_setting": "refused well"}
 LONGEST_WAIT = 30.0  # the time to end by oneself is a few seconds, and more on a machine that is busy
@@ -96,16 +98,18 @@ def complaints(case, status, out, err):
 
 def main():
     launch, program = sys.argv[1:]
-    failed = False
-    for case in CASES:
+
+    def tried(case):
         begin = time.monotonic()
         status, out, err = run(launch, program, case[0], case[3])
         wrong = list(complaints(case, status, out, err))
-        print(f"{'FAILED' if wrong else 'ok':6} {case[0]} ({time.monotonic() - begin:.1f} s)", *wrong, sep="\n       ")
-        if wrong:
-            failed = True
-            print(out, err, sep="\n")
-    return 1 if failed else 0
+        line = "\n       ".join([f"{'FAILED' if wrong else 'ok':6} {case[0]} ({time.monotonic() - begin:.1f} s)", *wrong])
+        return bool(wrong), line + (f"\n{out}\n{err}" if wrong else "")
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(tried, CASES))
+    print("\n".join(line for _, line in results))
+    return 1 if any(is_wrong for is_wrong, _ in results) else 0
 
 
 if __name__ == "__main__":
