@@ -38,8 +38,8 @@ std::string text_of(const Setting& setting) {
 /// A, X and Y of integers, with A X and Aᴴ Y.
 template <Scalar T>
 struct Problem {
-  Problem(Shape shape, Index nrhs)
-      : A(integers<T>(1, shape.rows, shape.cols)),
+  Problem(Shape shape, Index nrhs, std::uint64_t seed = 1)
+      : A(integers<T>(seed, shape.rows, shape.cols)),
         X(integers<T>(2, shape.cols, nrhs)),
         Y(integers<T>(3, shape.rows, nrhs)),
         AX(multiplied(Op::none, A, X)),
@@ -215,7 +215,7 @@ namespace {
 
 /// Checks Q = A X, U = Aᴴ Y and V = Aᴴ Q, of integers, in one pass where the operator has that.
 template <Scalar T>
-void check_normal_product(const LinearOperator<T>& op, const Problem<T>& problem) {
+void check_normal_product(const LinearOperator<T>& op, const Problem<T>& problem, const Whole<T>& AhAX) {
   const GridPtr& grid = op.domain().grid;
   const Index nrhs = problem.X.cols;
   const DistMatrix<T> P = filled(grid, op.domain().layout(nrhs), problem.X),
@@ -224,7 +224,7 @@ void check_normal_product(const LinearOperator<T>& op, const Problem<T>& problem
   op.normal_product(P, R, Q, U, V);
   CHECK(mismatches(Q, problem.AX) == 0);
   CHECK(mismatches(U, problem.AhY) == 0);
-  CHECK(mismatches(V, multiplied(Op::adjoint, problem.A, problem.AX)) == 0);
+  CHECK(mismatches(V, AhAX) == 0);
 }
 
 }  // namespace
@@ -234,28 +234,32 @@ TEMPLATE_LIST_TEST_CASE("A matrix that its owner has changed counts as it is, on
                         "[matrix_mult]", Scalars) {
   using T = TestType;
   for (const Shape shape : {Shape{10, 14}, Shape{5, 0}, Shape{150, 260}}) {
+    // What A is at first, and what its owner makes of it.
+    std::vector<Problem<T>> problems;
+    std::vector<Whole<T>> AhAX;
+    for (const std::uint64_t seed : {1U, 11U, 12U}) {
+      const Problem<T>& added = problems.emplace_back(shape, 3, seed);
+      AhAX.push_back(multiplied(Op::adjoint, added.A, added.AX));
+    }
     for (const GridPtr& grid : compact_grids()) {
       for (const Setting& setting :
            settings({{.panel = 4 + shape.cols / 3}, {.column_stable = true}, {.storage = Storage::packed}},
                     {0}, 1)) {
         INFO(describe(*grid) << ": " << text_of(setting) << ", A " << shape.rows << " x " << shape.cols);
-        Problem<T> problem(shape, 3);
-        EmbeddedMatrix<T> A = place_matrix(grid, setting, problem.A);
+        EmbeddedMatrix<T> A = place_matrix(grid, setting, problems.front().A);
         const OperatorPtr<T> op = matrix_mult(setting.algorithm, A.matrix(), setting.options);
         const OperatorPtr<T> turned = adjoint(op);
-        for (const std::uint64_t seed : {1U, 11U, 12U}) {
-          if (seed > 1) {
-            problem.A = integers<T>(seed, shape.rows, shape.cols);
-            problem.AX = multiplied(Op::none, problem.A, problem.X);
-            problem.AhY = multiplied(Op::adjoint, problem.A, problem.Y);
+        for (std::size_t k = 0; k < problems.size(); ++k) {
+          const Problem<T>& problem = problems[k];
+          CAPTURE(k);
+          if (k > 0) {
             A.matrix().fill(problem.A);
             matrix_changed(*op);
           }
           check_application(*op, true, problem.X, problem.AX, problem.Y, setting, T(1), T(0));
           check_application(*op, false, problem.Y, problem.AhY, problem.X, setting, T(1), T(0));
           check_application(*turned, true, problem.Y, problem.AhY, problem.X, setting, T(1), T(0));
-          CAPTURE(seed);
-          check_normal_product(*op, problem);
+          check_normal_product(*op, problem, AhAX[k]);
         }
       }
     }
