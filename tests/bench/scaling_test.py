@@ -225,10 +225,9 @@ def scripts_of(suite, stubs, scheduler):
     run = stubs.scaling("jobs", "--scheduler", scheduler)
     suite.check(run.returncode == 0, scheduler, run.stdout, run.stderr)
     scripts = sorted((stubs.out / "jobs").iterdir())
-    for script in scripts:
-        for command in (["bash", "-n"], *([["shellcheck"]] if shutil.which("shellcheck") else [])):
-            checked = subprocess.run([*command, script], capture_output=True, text=True, check=False)
-            suite.check(checked.returncode == 0, command, script, checked.stdout, checked.stderr)
+    for command in (*(["bash", "-n", script] for script in scripts), *([["shellcheck", *scripts]] if scripts and shutil.which("shellcheck") else [])):
+        checked = subprocess.run(command, capture_output=True, text=True, check=False)
+        suite.check(checked.returncode == 0, command, checked.stdout, checked.stderr)
     return scripts
 
 

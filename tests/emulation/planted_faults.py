@@ -84,7 +84,7 @@ MEMORIES = [("DEVICE", (0, 1500, 3000, 4000, 5000, 1 << 20)), ("PINNED", (0, 1 <
 # The program itself must end in time, without help from outside.
 PATIENT = {"GRIDLOPS_TIMEOUT": "600", "GRIDLOPS_EMULATION_HANG_SECONDS": "600"}
 # Runs mostly start, or wait for what never comes.
-AT_ONCE = 4
+AT_ONCE = 6
 
 
 def run(launch, ranks, command, environment, seconds=60):
