@@ -234,7 +234,7 @@ TEMPLATE_LIST_TEST_CASE("A matrix that its owner has changed counts as it is, on
                         "[matrix_mult]", Scalars) {
   using T = TestType;
   for (const Shape shape : {Shape{10, 14}, Shape{5, 0}, Shape{150, 260}}) {
-    // Of A at first, and of what its owner makes of it.
+    // A as it is at first, and as its owner changes it.
     std::vector<Problem<T>> problems;
     std::vector<Whole<T>> AhAX;
     for (const std::uint64_t seed : {1U, 11U, 12U}) {

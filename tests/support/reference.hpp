@@ -99,21 +99,19 @@ std::vector<T> reference_op(Op op, const T* A, Index m, Index n) {
 }
 
 /// The real and the imaginary parts of numbers, the latter of complex ones only.
-struct Parts {
+struct PartsOfNumbers {
+  template <Scalar T>
+  PartsOfNumbers(const T* numbers, Index count) {
+    for (Index k = 0; k < count; ++k) {
+      real.push_back(std::real(numbers[k]));
+      if constexpr (is_complex<T>) imag.push_back(std::imag(numbers[k]));
+    }
+  }
   std::vector<long double> real{}, imag{};
 };
-template <Scalar T>
-Parts parts_of(const T* numbers, Index count) {
-  Parts of;
-  for (Index k = 0; k < count; ++k) {
-    of.real.push_back(std::real(numbers[k]));
-    if constexpr (is_complex<T>) of.imag.push_back(std::imag(numbers[k]));
-  }
-  return of;
-}
 
 /// Σ x y, as four sums that need not wait for each other: most of the time of many tests passes here.
-inline long double dot(const long double* x, const long double* y, Index count) {
+inline long double sum_of_products(const long double* x, const long double* y, Index count) {
   long double a = 0, b = 0, c = 0, d = 0;
   Index k = 0;
   for (; k + 3 < count; k += 4) {
@@ -137,10 +135,10 @@ std::vector<T> reference_product(Op op, T alpha, const T* A, Index m, Index n, c
     if (op == Op::none) return A[i + k * m];
     return op == Op::adjoint ? conjugate(A[k + i * m]) : A[k + i * m];
   });
-  const Parts a = parts_of(rows_of_A.data(), rows * inner), b = parts_of(B, inner * columns);
+  const PartsOfNumbers a(rows_of_A.data(), rows * inner), b(B, inner * columns);
   return dense<T>(rows, columns, [&](Index i, Index j) {
     const auto along = [&](const std::vector<long double>& x, const std::vector<long double>& y) {
-      return dot(x.data() + i * inner, y.data() + j * inner, inner);
+      return sum_of_products(x.data() + i * inner, y.data() + j * inner, inner);
     };
     Extended<T> sum;
     if constexpr (is_complex<T>) {
