@@ -10,7 +10,6 @@
 namespace gridlops::python {
 namespace {
 
-using GridPtr = std::shared_ptr<ProcessGrid>;
 /// The tolerance, the size of a tile, the orders of rows and columns, and the directory.
 using Asked = std::tuple<double, Index, std::vector<Index>, std::vector<Index>, std::string>;
 

@@ -14,8 +14,6 @@
 namespace gridlops::python {
 namespace {
 
-using GridPtr = std::shared_ptr<ProcessGrid>;
-
 /// A matrix of the caller's block, of which Python has checked the address, the type and the strides.
 template <Scalar T>
 std::shared_ptr<Matrix<T>> make_view(GridPtr grid, const Layout& layout, std::uintptr_t address,

@@ -18,6 +18,7 @@
 namespace gridlops::python {
 
 namespace py = pybind11;
+using GridPtr = std::shared_ptr<ProcessGrid>;
 
 /// Keeps a Python object alive for C++, which may copy and drop it on any thread, with or without the
 /// interpreter's lock.
@@ -118,6 +119,7 @@ void bind_array_operators(py::module_& native);
 void bind_slice_groups(py::module_& native);
 void bind_factors(py::module_& native);
 void bind_solvers(py::module_& native);
+void bind_solve_options(py::module_& native);  // called by bind_solvers()
 void bind_refinement(py::module_& native);
 void bind_sweeps(py::module_& native);
 void bind_ridges(py::module_& native);

@@ -36,6 +36,8 @@ Enum parse(const std::string& name, std::initializer_list<Enum> all, const char*
   throw UsageError("there is no " + std::string(what) + " '" + name + "': take one of " + names);
 }
 
+Threshold threshold_of(const py::object& name);
+
 inline PerColumn per_column(const py::object& value) {
   if (!py::hasattr(value, "__len__")) return value.cast<double>();
   return value.cast<std::vector<double>>();

@@ -18,7 +18,6 @@
 namespace gridlops::python {
 namespace {
 
-using GridPtr = std::shared_ptr<ProcessGrid>;
 constexpr Axis axes[] = {Axis::grid_rows, Axis::grid_cols, Axis::all, Axis::all_transposed, Axis::uncut};
 
 ScalarType parse_type(const std::string& name) {

@@ -8,7 +8,6 @@
 namespace gridlops::python {
 namespace {
 
-using GridPtr = std::shared_ptr<ProcessGrid>;
 /// The scratch directory, the memory, whether columns are stable, the directory of tiles that stay, and
 /// whether the file is read in place.
 using Asked = std::tuple<std::string, Index, bool, std::string, bool>;

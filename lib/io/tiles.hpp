@@ -65,4 +65,10 @@ inline constexpr Index buffer_elements = (Index{4} << 20) / static_cast<Index>(s
 /// A part of a range, as indices into that range.
 constexpr Range relative_to(Range whole, Range part) { return {part.begin - whole.begin, part.size}; }
 
+/// The columns of this rank's block in a file, where X begins at column `first`.
+template <class Matrix>
+Range cols_in_file(const Matrix& X, Index first) {
+  return {first + X.local_col_range().begin, X.local_col_range().size};
+}
+
 }  // namespace gridlops

@@ -8,6 +8,7 @@
 
 #include "cuda/kernels/array_kernel_bodies.hpp"
 #include "cuda/kernels/kernel_bodies.hpp"
+#include "cuda/kernels/migration_bodies.hpp"
 
 namespace gridlops::cuda {
 
