@@ -42,6 +42,8 @@ CASES = {
     "one-pass": (["--one-pass", "off"], ["--one-pass", "on"], []),
     "weights": (["--weights", "W1.npy"], ["--weights", "W2.npy"], []),
     "holes": ([], ["--holes", "nan"], []),
+    "misfit": ([], ["--misfit", "huber"], []),
+    "misfit-scale": ([], ["--misfit-scale", 2], ["--misfit", "huber"]),
     "variances": ([], ["--variances", "V.npy"], []),
     "error": (["--error", 1e-3], ["--error", 1e-2], ["--damp", 0.25]),
     "sigma-min": (["--sigma-min", 0.5], ["--sigma-min", 0.25], []),
@@ -107,12 +109,14 @@ def check_taken(suite, solvers, table):
         _, words, besides = CASES[name]
         for solver in sorted(set(solvers) - takers):
             run, _ = solve(suite, *base(name, solver), *besides, *words)
-            shares = name in ("weights", "holes") and solver in ("block-cgls", "direct")
+            shares = name in ("weights", "holes", "misfit", "misfit-scale") and solver in ("block-cgls", "direct")
             says(suite, run, 2, "share no" if shares else f"means nothing to {solver}")
 
 
 def check_restarts(suite, solvers, table):
     for name, (takers, state) in table.items():
+        if name.startswith("misfit"):
+            continue  # they refuse checkpoints
         first, second, besides = CASES[name]
         # cg has one rule only.
         ordered = [solver for solver in solvers if solver in takers and not (name == "choose" and solver in ("cg", "minres"))]

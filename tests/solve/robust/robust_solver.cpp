@@ -320,6 +320,36 @@ TEST_CASE(
       }
 }
 
+TEST_CASE("Columns of B, W and X may be longer in memory than in number") {
+  using T = double;
+  for (const auto& grid : compact_grids()) {
+    const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::block, m, n, random_elements<T>(7));
+    const SolveOptions options{.max_iterations = 500};
+    const Robust<T> dense = solve_robustly<T>(*A, {}, options, true);
+    std::vector<Buffer<T>> memory(3);
+    const auto padded = [&](std::size_t k, const Layout& layout, const Element<T>& element) {
+      if (!grid->is_member()) return DistMatrix<T>(grid, layout);
+      const DistMatrix<T> shape = planned_matrix<T>(grid, layout);
+      const Index rows = shape.local().rows, cols = shape.local().cols;
+      memory[k].reserve(grid->backend(), (rows + 3) * cols);
+      DistMatrix<T> X(grid, layout, {memory[k].data(), rows, cols, rows + 3});
+      X.fill(element);
+      return X;
+    };
+    const DistMatrix<T> B = padded(0, A->range().layout(nrhs), [](Index i, Index j) {
+      return given_weight(i, j) == 0 ? not_there : wild_data<T>()(i, j);
+    });
+    DistMatrix<T> W = padded(1, A->range().layout(nrhs), given_weight),
+                  X = padded(2, A->domain().layout(nrhs), [](Index, Index) { return not_there; });
+    robust_solve<T>(Solver::cgls, *A, B, X, W, {}, options);
+    const std::vector<T> x = everywhere(X), w = everywhere(W);
+    if (!grid->is_member()) continue;
+    CAPTURE(describe(*grid));
+    CHECK(x == dense.x);
+    CHECK(w == dense.w);
+  }
+}
+
 TEST_CASE("Medians of columns are exact on every grid, also of equal and few values") {
   for (const auto& grid : compact_grids()) {
     if (!grid->is_member()) continue;
