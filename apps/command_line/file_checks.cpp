@@ -148,8 +148,8 @@ std::vector<double> read_vector(Communicator& world, const std::string& path, co
   });
   for (std::size_t k = 0; k < numbers.size(); ++k)
     if (!((may_be_negative || numbers[k] >= 0) && std::isfinite(numbers[k])))
-      throw InputError(
-          fmt::format("{} holds {} at {}, but {} is a finite number from 0 on", path, numbers[k], k, one));
+      throw InputError(fmt::format("{} holds {} at {}, but {} is a finite number{}", path, numbers[k], k, one,
+                                   may_be_negative ? "" : " from 0 on"));
   return numbers;
 }
 

@@ -58,12 +58,17 @@ std::vector<double> read_alphas(Communicator& world, const RidgeArguments& argum
         "a file");
   const std::string& text = arguments.dampings.empty() ? arguments.alphas : arguments.dampings;
   std::vector<double> values;
-  if (text.find_first_not_of("0123456789.eE+-") == std::string::npos) {
-    values = {number(text, 0)};
-  } else if (const auto range = damping_range(text)) {
-    values = *range;
-  } else {
-    values = read_vector(world, text, "a damping", "dampings");
+  const char* const option = arguments.dampings.empty() ? "--alphas" : "--dampings";
+  try {
+    if (text.find_first_not_of("0123456789.eE+-") == std::string::npos) {
+      values = {number(text, 0)};
+    } else if (const auto range = damping_range(text)) {
+      values = *range;
+    } else {
+      values = read_vector(world, text, "a damping", "dampings");
+    }
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} {}: {}", option, text, error.what()));
   }
   if (!arguments.dampings.empty())
     for (double& value : values) value *= value;
@@ -96,10 +101,13 @@ RidgeOptions resolved(Communicator& world, const RidgeArguments& arguments, Inde
                                                          : default_folds;
   if (folds == "none") {
     options.validation = RidgeValidation::none;
-  } else if (folds == "loo" || folds == "gcv") {
+  } else if (folds == "loo" || folds == "leave-one-out" || folds == "gcv") {
     options.validation = folds == "gcv" ? RidgeValidation::gcv : RidgeValidation::leave_one_out;
   } else if (is_count(folds)) {
-    options.folds = contiguous_folds(rows, whole_number(folds, 2, std::max<Index>(rows, 2)));
+    const Index count = whole_number(folds, 0);
+    if (count < 2 || count > rows)
+      throw UsageError(fmt::format("--folds {}: there must be at least 2, and A has {} rows", count, rows));
+    options.folds = contiguous_folds(rows, count);
   } else {
     options.folds = whole_numbers(world, folds, "a label", "labels of folds");
   }
@@ -310,7 +318,7 @@ RidgeFiles open_files(Communicator& world, const RidgeArguments& arguments) {
     throw UsageError("--intercepts are those of coefficients, which only --output asks for");
   RidgeFiles files{MatrixFile(world, arguments.matrix), read_matrix_header(world, arguments.rhs), {}};
   check_operand(arguments.matrix, files.A.header(), arguments.rhs, files.B,
-                {files.A.rows(), "rows of A", ""});
+                {files.A.rows(), "rows of A", "did you transpose A?"});
   files.common = common_type({{arguments.matrix, files.A.header()}, {arguments.rhs, files.B}});
   files.A.require_fits(Algorithm::stationary_a, files.common.type);
   files.A.read_tables(world);
@@ -323,8 +331,8 @@ ExitStatus plan(Communicator& world, const RidgeOptions& options, const Bytes& m
   const std::string folds = options.folds.empty() ? name_of(options.validation)
                                                   : fmt::format("{} folds", count_folds(options.folds));
   if (world.rank() == 0)
-    print(fmt::format("{} ranks, {} dampings, {}\n{}", world.size(), options.alphas.size(), folds,
-                      bytes_table(memory_labels, memory, memory)));
+    print(fmt::format("{} rank{}, {} dampings, {}\n{}", world.size(), world.size() == 1 ? "" : "s",
+                      options.alphas.size(), folds, bytes_table(memory_labels, memory, memory)));
   return ExitStatus::done;
 }
 
@@ -352,6 +360,12 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
       throw InputError(fmt::format("{} has {} numbers of groups, but {} has {} columns; give one for each",
                                    arguments.choose_for, options.groups.size(), arguments.rhs, shape.nrhs));
   }
+  if (arguments.folds.empty() && validates && shape.nrhs > 1 && std::ssize(options.alphas) == shape.nrhs &&
+      world.rank() == 0)
+    warn(
+        fmt::format("there are as many dampings as targets, {}, of which each target gets the best; with "
+                    "--folds none each gets its own",
+                    shape.nrhs));
   const bool keeps_scores = !arguments.scores.empty() || !options.groups.empty();
   const auto memory = memory_of(options, shape, fits, keeps_scores, world.size());
   if (arguments.dry_run) return plan(world, options, memory);
@@ -390,7 +404,8 @@ ExitStatus run_ridge(Communicator& world, const RidgeArguments& arguments) {
   if (world.rank() == 0) {
     print(files.common.promotions);
     tell(found, summary, options, shape,
-         fmt::format("{} ranks, in {}", world.size(), duration_text(measured.compute_seconds)));
+         fmt::format("{} rank{}, in {}", world.size(), world.size() == 1 ? "" : "s",
+                     duration_text(measured.compute_seconds)));
   }
   return summary.unsolved > 0 ? ExitStatus::not_converged : ExitStatus::done;
 }

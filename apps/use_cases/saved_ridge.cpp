@@ -108,6 +108,32 @@ std::uint64_t hash_of_elements(const ConstDistMatrix<T>& A) {
   return sum;
 }
 
+namespace {
+
+/// A value in a few words.
+std::string in_short(const nlohmann::ordered_json& value) {
+  if (!value.is_array() || value.size() < 3) return json_text(value);
+  return fmt::format("{} numbers from {} to {}", value.size(), json_text(value.front()),
+                     json_text(value.back()));
+}
+
+/// Says by what a value differs from that of a run, which has it by this name.
+std::string difference(const std::string& name, const nlohmann::ordered_json& run,
+                       const nlohmann::ordered_json& value) {
+  if (!run.is_object() || !run.contains(name)) return fmt::format("no {}", name);
+  const nlohmann::ordered_json& other = run[name];
+  if (value.is_object())
+    for (const auto& [part, of_part] : value.items())
+      if (!other.is_object() || !other.contains(part) || other[part] != of_part)
+        return difference(part, other, of_part);
+  const bool is_hash = name == "folds" || name == "groups" || name == "weights";
+  if (is_hash && value.is_string() && value.get<std::string>().size() == 16)
+    return fmt::format("other {} of {}", name == "weights" ? "numbers" : "labels", name);
+  return fmt::format("{} {}, here {}", name, in_short(other), in_short(value));
+}
+
+}  // namespace
+
 SavedRidge::SavedRidge(Communicator& world, std::string checkpoint, std::string restart,
                        const nlohmann::ordered_json& problem)
     : world_(world), checkpoint_(std::move(checkpoint)), restart_(std::move(restart)), problem_(problem) {
@@ -121,10 +147,10 @@ SavedRidge::SavedRidge(Communicator& world, std::string checkpoint, std::string 
     };
     for (const auto& [name, value] : problem_.items())
       if (!found_.is_object() || !same(name.c_str()))
-        throw InputError(fmt::format(
-            "{} is of another run, whose {} is {} and not {}: go on with the files and options of that run, "
-            "or begin anew without --restart",
-            path, name, found_.contains(name) ? json_text(found_[name]) : "unknown", json_text(value)));
+        throw InputError(
+            fmt::format("{} is of another run, with {}: go on with the files and options of that "
+                        "run, or begin anew without --restart",
+                        path, difference(name, found_, value)));
     if (!found_.contains("batch") || !found_["batch"].is_number_integer() || found_["batch"] < 1 ||
         !found_.contains(elements_of_A) || !found_[elements_of_A].is_string())
       throw InputError(fmt::format("{} is damaged: it lacks the batch or the hash of A", path));

@@ -38,23 +38,25 @@ class TargetProgress {
   void add(Index targets, bool saved) {
     done_ += targets;
     const double seconds = clock_.lap();
-    if (!saved) {
-      computed_ += targets;
-      seconds_ += seconds;
+    if (saved) {
+      saved_ += targets;
+      return;
     }
+    if (tells_ && computed_ == 0 && saved_ > 0)
+      print(fmt::format("{} of {} targets were saved before\n", saved_, all_));
+    computed_ += targets;
+    seconds_ += seconds;
     const Index tenth = 10 * done_ / std::max<Index>(all_, 1);
     if (!tells_ || done_ == all_ || tenth == tenth_) return;
     tenth_ = tenth;
-    const double left =
-        seconds_ / static_cast<double>(std::max<Index>(computed_, 1)) * static_cast<double>(all_ - done_);
-    print(fmt::format("{} of {} targets, {} left\n", done_, all_,
-                      computed_ > 0 ? "about " + duration_text(left) : "the others"));
+    const double left = seconds_ / static_cast<double>(computed_) * static_cast<double>(all_ - done_);
+    print(fmt::format("{} of {} targets, about {} left\n", done_, all_, duration_text(left)));
   }
 
  private:
   const bool tells_;
   const Index all_;
-  Index done_ = 0, computed_ = 0, tenth_ = 0;
+  Index done_ = 0, saved_ = 0, computed_ = 0, tenth_ = 0;
   double seconds_ = 0;
   Stopwatch clock_;
 };

@@ -158,6 +158,7 @@ def check_words(suite):
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", "chosen.npy", "--folds", "none", "--output", "again.npy", ranks=2)
     if suite.succeeded(run):
         suite.close(np.load(suite.folder / "again.npy"), X, 1e-10, "a damping for each target")
+    check_words_of_values(suite, A, B)
     check_edges(suite, A)
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", "1:10:3", "--output", "planned.npy", "--dry-run", ranks=2)
     suite.check(suite.succeeded(run) and "in all" in run.output and not (suite.folder / "planned.npy").exists(), run.output)
@@ -183,6 +184,27 @@ def check_groups(suite):
             suite.check(f"groups.npy has {count} numbers of groups, but B.npy has 7 columns" in run.errors, count, more, run.errors)
     run = suite.run("ridge", "--matrix", "A.npy", "--rhs", "B.npy", "--alphas", 3, "--folds", "none", "--choose-for", "all", "--output", "X.npy")
     suite.check(run.status == 2 and "--choose-for all" in run.errors, run.status, run.errors)
+
+
+def check_words_of_values(suite, A, B):
+    """What a value should be is said with its option; labels are any numbers."""
+    np.save(suite.folder / "transposed.npy", A.T)
+    np.save(suite.folder / "labels.npy", np.where(np.arange(60) == 4, np.nan, np.arange(60) % 3 - 1))
+    np.save(suite.folder / "some.npy", np.geomspace(1, 100, B.shape[1]))
+    files = ["--matrix", "A.npy", "--rhs", "B.npy"]
+    for words, status, text in (([*files, "--alphas", "1:10:3", "--folds", 1], 2, "--folds 1: there must be at least 2, and A has 60 rows"),
+                                ([*files, "--alphas", "1:10:3", "--folds", 61], 2, "--folds 61: there must be at least 2, and A has 60 rows"),
+                                ([*files, "--alphas", "1:10:1"], 2, "--alphas 1:10:1: '1' is no whole number from 2 on"),
+                                ([*files, "--dampings=-1:5:3"], 2, "--dampings -1:5:3: '-1' is no finite number"),
+                                ([*files, "--alphas", "1:10:3", "--folds", "labels.npy"], 65, "holds nan at 4, but a label is a finite number\n"),
+                                (["--matrix", "transposed.npy", *files[2:], "--alphas", "1:10:3"], 65, "did you transpose A?")):
+        run = suite.run("ridge", *words, "--chosen", "c.npy", ranks=2)
+        suite.check(run.status == status and text in run.errors, words, run.status, run.errors)
+    for more, warns in (([], True), (["--folds", "none"], False), (["--folds", 5], False)):
+        run = suite.run("ridge", *files, "--alphas", "some.npy", "--output", "X.npy", *more)
+        suite.check(suite.succeeded(run) and any("with --folds none each gets its own" in line for line in run.warning_lines) == warns, more, run.errors)
+    runs = [ridge(suite, "--alphas", "1:10:3", "--folds", name)[1] for name in ("loo", "leave-one-out")]
+    suite.check(runs[0] is not None and (runs[0] == runs[1]).all(), "two names of leave-one-out")
 
 
 def check_edges(suite, A):
@@ -282,7 +304,8 @@ def check_goes_on(suite):
             suite.check((one == other).all(), "other bits than were saved", words)
     words = ["--alphas", "0.1:1e4:11", "--batch", 4]
     for more, status, text in ((["--checkpoint", "saved-fitted"], 74, "--restart saved-fitted"), (["--restart", "nowhere"], 65, "is missing"),
-                               (["--restart", "saved-fitted", "--standardize"], 65, "options")):
+                               (["--restart", "saved-fitted", "--standardize"], 65, "another run, with standardize false, here true:"),
+                               (["--restart", "saved-fitted", "--folds", 6], 65, "another run, with folds \"5\", here \"6\":")):
         run, *_ = ridge(suite, *words, *more, status=status, ranks=2)
         suite.check(text in run.errors, more, run.errors)
     check_restart_of_others(suite, words, A, B)

@@ -187,7 +187,7 @@ def test_what_a_ridge_refuses():
         op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape)).scatter(A))
         data = gl.zeros(op.range, 6).scatter(B)
         expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, -1]), "damping -1")  # noqa: B023
-        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], folds="loo"), "no validation 'loo'", "leave-one-out")  # noqa: B023
+        expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], folds="lou"), "no validation 'lou'", "leave-one-out")  # noqa: B023
         expect_error(gl.UsageError, lambda: gl.ridge(op, data, [1, 2], folds=[0.5] * 40), "whole numbers")  # noqa: B023
         expect_error(gl.UsageError, lambda: gl.ridge(2 * op, data, [1, 2]), "no rows to read")  # noqa: B023
 
@@ -251,6 +251,61 @@ def test_estimators_take_the_arrays_of_rank_0():
     expect_error(gl.UsageError, lambda: gl.RidgeCV(scoring="accuracy").fit(A, B), "no scoring 'accuracy'")
     overlapping = [(np.arange(10, 40), np.arange(10)), (np.arange(5, 40), np.arange(5))]
     expect_error(gl.UsageError, lambda: gl.RidgeCV(cv=overlapping).fit(A, B), "two test sets")
+
+
+class Frame:
+    """What estimators see of a data frame."""
+
+    def __init__(self, array, columns):
+        self.array, self.columns = array, columns
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array if dtype is None else self.array.astype(dtype)
+
+
+def test_names_of_features_are_those_of_fit():
+    A, B = problem(np.float64)
+    names = [f"f{i}" for i in range(9)]
+    model = gl.RidgeCV(ALPHAS, cv=4).fit(Frame(A, names), B)
+    assert list(model.feature_names_in_) == names
+    expected = A @ model.coef_.T + model.intercept_
+    assert np.array_equal(model.predict(Frame(A, names)), expected)
+    with pytest.raises(ValueError, match="same order as they were in fit"):
+        model.predict(Frame(A[:, ::-1], names[::-1]))
+    with pytest.raises(ValueError, match="unseen at fit time:\n- g\n.*now missing:\n- f8\n"):
+        model.score(Frame(A, [*names[:8], "g"]), B)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        assert np.array_equal(model.predict(A), expected)
+    model.fit(A, B)
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        model.predict(Frame(A, names))
+
+
+def test_what_estimators_say_of_wrong_words():
+    A, B = problem(np.float64)
+    one = np.where(np.arange(6) == 3, np.nan, B)
+    one[:7, 3] = B[:7, 3]
+    for call, error, text in (
+            (lambda: gl.RidgeCV(ALPHAS, cv=4).fit(A, one), ValueError, "Input y contains NaN. The first is at row 7, column 3 (from 0); 1 of 6 columns"),
+            (lambda: gl.RidgeCV(ALPHAS, cv=4).fit(A, np.where(B == B[2, 1], np.inf, B)), ValueError, "infinity or a value too large for dtype('float64'). The first is at row 2, column 1"),
+            (lambda: gl.RidgeCV(ALPHAS, cv=np.arange(40) % 4).fit(A, B), gl.UsageError, "PredefinedSplit(labels)"),
+            (lambda: gl.RidgeCV(ALPHAS, cv=5.0).fit(A, B), gl.UsageError, "cv=5.0: take None"),
+            (lambda: gl.RidgeCV(ALPHAS, cv="folds").fit(A, B), gl.UsageError, "cv='folds': take None"),
+            (lambda: gl.RidgeCV(ALPHAS, cv=41).fit(A, B), ValueError, "cv=41 folds"),
+            (lambda: gl.RidgeCV(np.ones((2, 3)), cv=4).fit(A, B), gl.UsageError, "alphas are a number or a vector"),
+            (lambda: gl.BandedRidgeCV([4, 5], ALPHAS).fit(A, B), gl.UsageError, "np.repeat([0, 1], [n0, n1])"),
+            (lambda: gl.ridge(A, B, ALPHAS), gl.UsageError, "gridlops.RidgeCV takes arrays")):
+        expect_error(error, call, text)
+    expected = gl.RidgeCV(ALPHAS).fit(A, B)
+    for cv in ("loo", "leave-one-out"):
+        assert np.array_equal(gl.RidgeCV(ALPHAS, cv=cv).fit(A, B).coef_, expected.coef_)
+    grid = next(iter(grids()))
+    op = gl.matrix_mult(gl.Matrix(grid, grid.matrix_layout(*A.shape), A.dtype).scatter(A if grid.is_member and grid.rank == 0 else None))
+    data = gl.zeros(op.range, 6, A.dtype).scatter(B if grid.is_member and grid.rank == 0 else None)
+    for labels in (np.array(["a", "b"] * 20), ["a", "b"] * 20):
+        expect_error(gl.UsageError, lambda labels=labels: gl.ridge(op, data, ALPHAS, folds=labels), "return_inverse=True)[1] numbers labels")
+    scores = [gl.ridge(op, data, ALPHAS, folds=folds)[1]["scores"] for folds in ("loo", "leave-one-out")]
+    assert np.array_equal(*scores)
 
 
 def test_estimators_beside_scikit_learn():

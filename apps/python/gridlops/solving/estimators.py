@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import numbers as kinds
+import warnings
 from typing import Any, Iterable, Protocol
 
 import numpy as np
@@ -34,10 +35,44 @@ def _not_fitted(estimator: Any) -> Exception:
 
 
 def _require_finite(name: str, array: npt.NDArray[Any]) -> None:
-    if np.isnan(array).any():
-        raise ValueError(f"Input {name} contains NaN.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"Input {name} contains infinity or a value too large for {array.dtype!r}.")
+    """In scikit-learn's words, with the first place."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    what = "NaN" if np.isnan(array).any() else f"infinity or a value too large for {array.dtype!r}"
+    first = np.argwhere(np.isnan(array) if what == "NaN" else ~finite)[0]
+    place = f"row {first[0]}" + (f", column {first[1]}" if array.ndim == 2 else "")
+    columns = f"; {np.count_nonzero(~finite.all(axis=0))} of {array.shape[1]} columns have some: {name}[:, np.isfinite({name}).all(axis=0)] leaves them out" if array.ndim == 2 else ""
+    raise ValueError(f"Input {name} contains {what}. The first is at {place} (from 0){columns}.")
+
+
+def _feature_names(X: Any) -> npt.NDArray[Any] | None:
+    """The names of a data frame's columns, if they are all text."""
+    columns = getattr(X, "columns", None)
+    names = None if columns is None else np.asarray(columns, dtype=object)
+    return names if names is not None and names.ndim == 1 and len(names) and all(isinstance(name, str) for name in names) else None
+
+
+def _require_same_features(estimator: Any, X: Any) -> None:
+    """Names of features are those of fit, in its order, in scikit-learn's words if they are not."""
+    names, known = _feature_names(X), getattr(estimator, "feature_names_in_", None)
+    kind = type(estimator).__name__
+    if names is None or known is None:
+        if names is not None:
+            warnings.warn(f"X has feature names, but {kind} was fitted without feature names", stacklevel=3)
+        elif known is not None:
+            warnings.warn(f"X does not have valid feature names, but {kind} was fitted with feature names", stacklevel=3)
+        return
+    if len(names) == len(known) and (names == known).all():
+        return
+    text = "The feature names should match those that were passed during fit.\n"
+    unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+    for what, some in (("unseen at fit time", unseen), ("seen at fit time, yet now missing", missing)):
+        if some:
+            text += f"Feature names {what}:\n" + "".join(f"- {name}\n" for name in some[:5]) + ("- ...\n" if len(some) > 5 else "")
+    if not unseen and not missing:
+        text += "Feature names must be in the same order as they were in fit.\n"
+    raise ValueError(text)
 
 
 def _features(estimator: Any, X: Any) -> npt.NDArray[Any]:
@@ -91,8 +126,9 @@ def _targets(estimator: Any, y: Any, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
 class _Arrays:
     """What an estimator fits: the arrays of rank 0, and what all ranks know of them."""
 
-    def __init__(self, grid: Grid, features: npt.NDArray[Any], targets: npt.NDArray[Any], shape_of_X: tuple[int, int], shape: tuple[int, ...],
-                 dtype: np.dtype[Any], facts: Any) -> None:
+    def __init__(self, grid: Grid, features: npt.NDArray[Any], targets: npt.NDArray[Any], names: npt.NDArray[Any] | None,
+                 shape_of_X: tuple[int, int], shape: tuple[int, ...], dtype: np.dtype[Any], facts: Any) -> None:
+        self.names = names
         self.grid, self.features, self.targets, self.shape, self.dtype, self.facts = grid, features, targets, shape, dtype, facts
         self.rows, self.cols = shape_of_X
         self.nrhs = 1 if len(shape) == 1 else shape[1]
@@ -154,7 +190,7 @@ class _Estimator:
             try:
                 features = _features(self, X)
                 targets = _targets(self, y, features)
-                found = (features.shape, targets.shape, features.dtype, facts(features, targets))
+                found = (_feature_names(X), features.shape, targets.shape, features.dtype, facts(features, targets))
             except Exception as error:  # pylint: disable=broad-exception-caught  # the other ranks wait for it
                 failure = error
         failure, found = grid.comm.bcast((failure, found))
@@ -171,6 +207,10 @@ class _Estimator:
             self.coef_ = self.coef_[0]
             self.intercept_ = float(intercepts[0]) if self.fit_intercept else 0.0
         self.n_features_in_ = arrays.cols
+        if arrays.names is not None:
+            self.feature_names_in_ = arrays.names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, alphas: Numbers | float, folds: Any, score: str, together: bool, one_standard_error: bool,
              groups: Any = None) -> RidgeReport:
@@ -186,6 +226,7 @@ class _Estimator:
         """What the model expects for these observations, on the rank that asks. Not collective."""
         if not hasattr(self, "coef_"):
             raise _not_fitted(self)
+        _require_same_features(self, X)
         features = _features(self, X)
         if features.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
@@ -221,12 +262,18 @@ def _folds_in(cv: Any, X: npt.NDArray[Any], y: npt.NDArray[Any], groups: Any) ->
     rows = len(X)
     if rows < 2:
         raise ValueError(f"a damping is chosen by predicting rows from others, but n_samples={rows}")
-    if cv is None:
+    if cv is None or isinstance(cv, str) and cv in ("loo", "leave-one-out"):
         return "leave-one-out"
-    if isinstance(cv, str):
+    if isinstance(cv, str) and cv == "gcv":
         return cv
     if isinstance(cv, kinds.Integral):
+        if not 2 <= int(cv) <= rows:
+            raise ValueError(f"cv={cv} folds: there must be at least 2, and of {rows} rows at most {rows}")
         return int(cv)
+    if not hasattr(cv, "__iter__") and not hasattr(cv, "split") or isinstance(cv, str):
+        raise UsageError(f"cv={cv!r}: take None (each row from all others), 'gcv', a number of folds, a splitter, or PredefinedSplit(labels)")
+    if isinstance(cv, np.ndarray) and cv.ndim == 1 and cv.dtype != object:
+        raise UsageError("cv is an array of labels: take PredefinedSplit(labels) of scikit-learn, or gridlops.ridge(folds=labels)")
     labels = np.full(rows, -1)
     for number, (training, test) in enumerate(cv.split(X, y, groups) if hasattr(cv, "split") else cv):
         in_test = np.zeros(rows, bool)
@@ -362,7 +409,8 @@ class BandedRidgeCV(_Estimator):
         """The numbers of the bands, the place of each feature's among them, and the candidates."""
         bands = np.zeros(features, int) if self.bands is None else np.asarray(self.bands)
         if bands.shape != (features,):
-            raise UsageError(f"bands has the band of each feature, but is of shape {bands.shape}, and there are {features} features")
+            raise UsageError(f"bands has the number of the band of each of the {features} features, as np.repeat([0, 1], [n0, n1]) has it, but is of "
+                             f"shape {bands.shape}")
         names, places = np.unique(bands, return_inverse=True)
         if np.ndim(self.candidates) > 0:
             drawn = np.asarray(self.candidates, np.float64)

@@ -42,7 +42,7 @@ def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str 
     A has a row for each observation, and never moves: :func:`matrix_mult` by "stationary-a" or "block", :func:`stream_matrix`,
     or :func:`compress`. B is in its range, or on one rank an array. ``alphas`` are D², of which each target gets the best.
     ``folds`` says how predictions are made that are scored: a number of contiguous folds, the label of the fold of each row
-    (negative: always in training), "leave-one-out" (standardised by deviations of all rows), "gcv", or None, with one damping, or one for each target. ``score`` is "r2",
+    (negative: always in training), "leave-one-out" or "loo" (standardised by deviations of all rows), "gcv", or None, with one damping, or one for each target. ``score`` is "r2",
     "correlation" or "negative-mse"; means over the folds count. Targets with the same number in ``groups`` share a damping.
     ``weights`` has a weight, not negative, for each row: of its squares, and in means and scores.
     ``one_standard_error`` takes the largest damping that is at most that much worse than the best. ``standardize`` divides
@@ -51,6 +51,9 @@ def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str 
 
         X, report = gl.ridge(gl.matrix_mult(A), B, np.geomspace(1, 1e5, 20), folds=5)
     """
+    if not isinstance(A, Operator):
+        raise UsageError(f"a value of type {type(A).__name__} stands where an Operator is needed: gridlops.matrix_mult(matrix) makes one of a Matrix, "
+                         "and gridlops.RidgeCV takes arrays")
     data = A.range.whole_on_one_rank(B, A.dtype) if isinstance(B, np.ndarray) else B
     same_type(A, data)
     rows, validation, labels, numbers = A.shape[0], "folds", [], []
@@ -60,14 +63,17 @@ def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str 
     def read() -> bool:
         nonlocal validation, labels, numbers, chosen, of_rows
         if folds is None or isinstance(folds, str):
-            validation = folds or "none"
+            validation = {None: "none", "loo": "leave-one-out"}.get(folds, folds or "none")
         elif np.ndim(folds) == 0:
             labels = _native.contiguous_folds(rows, int(folds))  # type: ignore[arg-type]
         else:
             labels = _whole("folds", folds)
         numbers = [] if groups is None else _whole("groups", groups)
         of_rows = [] if weights is None else [float(weight) for weight in np.asarray(weights)]
-        chosen = [float(alpha) for alpha in np.atleast_1d(np.asarray(alphas))]
+        dampings = np.atleast_1d(np.asarray(alphas))
+        if dampings.ndim != 1:
+            raise UsageError(f"alphas are a number or a vector, and not of shape {dampings.shape}")
+        chosen = [float(alpha) for alpha in dampings]
         return coefficients
 
     _native.agree_on_ridge(A.grid.native, read)
@@ -86,6 +92,8 @@ def ridge(A: Operator, B: Columns, alphas: Numbers | float, *, folds: int | str 
 
 def _whole(name: str, numbers: Any) -> list[int]:
     array = np.asarray(numbers)
+    if array.dtype.kind not in "biuf":
+        raise UsageError(f"{name} are whole numbers, and not {array.dtype}: np.unique(labels, return_inverse=True)[1] numbers labels")
     if array.ndim != 1 or (array.size and not np.all(array == np.floor(array))):
         raise UsageError(f"{name} are whole numbers, one for each, and not an array of {array.dtype} of shape {array.shape}")
     return [int(number) for number in array]
