@@ -284,10 +284,10 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
 template <Scalar T>
 CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOptions& options,
                                 StreamedSeries<T>& series) {
-  SharedStore& blocks = series.blocks();
+  SharedStore& shared = series.store();
   const auto store = [&](const std::shared_ptr<Backend>& backend, TiledBlock tiles) {
-    const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, blocks.options().memory);
-    blocks.append(backend, block,
+    const auto block = std::make_shared<CompressedBlock<T>>(backend, tiles, shared.options().memory);
+    shared.append(backend, block,
                   [&](const StoredBlockBase::WritePart& write, const StoredBlockBase::BeginWait& begin_wait) {
                     block->store(std::move(tiles), {},
                                  [&](Index part, Index begin, const std::byte* from, Index bytes) {
@@ -297,7 +297,7 @@ CompressedMatrixPtr<T> compress(const ConstDistMatrix<T>& A, const CompressionOp
                   });
     return block;
   };
-  return blocks.all_or_none([&] { return compress_with<T>(A, options, &blocks.options(), store); });
+  return shared.all_or_none([&] { return compress_with<T>(A, options, &shared.options(), store); });
 }
 
 template <Scalar T>

@@ -11,7 +11,7 @@
 namespace gridlops {
 
 void SharedStore::append(const std::shared_ptr<Backend>& backend,
-                         const std::shared_ptr<StoredBlockBase>& block, const Store& store) {
+                         const std::shared_ptr<StoredBlockBase>& block, const WriteBlock& store) {
   stop();
   backend_ = backend;
   const PartPlan& plan = block->parts();

@@ -24,11 +24,11 @@ class SharedStore {
 
   const StreamOptions& options() const { return on_disk_; }
 
-  using Store =
+  using WriteBlock =
       std::function<void(const StoredBlockBase::WritePart& write, const StoredBlockBase::BeginWait& wait)>;
   /// Appends what store(write, wait) writes of a block to the file. Ends what start() began.
   void append(const std::shared_ptr<Backend>& backend, const std::shared_ptr<StoredBlockBase>& block,
-              const Store& store);
+              const WriteBlock& store);
   /// Returns add(). If that throws, forgets what it has appended, which another rank may not have.
   template <class Add>
   auto all_or_none(Add&& add) {

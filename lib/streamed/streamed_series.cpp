@@ -14,8 +14,8 @@ namespace gridlops {
 
 template <Scalar T>
 struct StreamedSeries<T>::Kept {
-  explicit Kept(const StreamOptions& on_disk) : blocks(on_disk) {}
-  SharedStore blocks;
+  explicit Kept(const StreamOptions& on_disk) : store(on_disk) {}
+  SharedStore store;
 };
 
 template <Scalar T>
@@ -27,14 +27,14 @@ template <Scalar T>
 StreamedSeries<T>::~StreamedSeries() = default;
 
 template <Scalar T>
-SharedStore& StreamedSeries<T>::blocks() const {
-  return kept_->blocks;
+SharedStore& StreamedSeries<T>::store() const {
+  return kept_->store;
 }
 
 template <Scalar T>
 StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   const std::shared_ptr<const ProcessGrid>& grid = A.grid();
-  const StreamOptions& options = blocks().options();
+  const StreamOptions& options = store().options();
   agree(grid, "StreamedSeries::add",
         [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
@@ -42,13 +42,13 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
   const auto store = [&] {
     auto block = std::make_shared<SlabBlock<T>>(grid->backend(), A.local().rows, A.local().cols,
                                                 options.column_stable, options.memory);
-    blocks().append(grid->backend(), block,
-                    [&](const StoredBlockBase::WritePart& write, const StoredBlockBase::BeginWait& wait) {
-                      block->store(*source_in_memory(A), write, wait);
-                    });
+    store().append(grid->backend(), block,
+                   [&](const StoredBlockBase::WritePart& write, const StoredBlockBase::BeginWait& wait) {
+                     block->store(*source_in_memory(A), write, wait);
+                   });
     return block;
   };
-  return blocks().all_or_none([&] {
+  return store().all_or_none([&] {
     auto block = attempt(grid->comm(), store);
     return make_streamed<T>(shape, std::move(block), shared_products<T>(*grid, reduction_order(options)));
   });
@@ -56,27 +56,27 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
 
 template <Scalar T>
 void StreamedSeries<T>::start(Index memory, Range matrices) {
-  blocks().start(memory, matrices);
+  store().start(memory, matrices);
 }
 template <Scalar T>
 Index StreamedSeries<T>::memory(Index memory, Range matrices) const {
-  return blocks().plan(memory, matrices).bytes_in_memory();
+  return store().plan(memory, matrices).bytes_in_memory();
 }
 template <Scalar T>
 Index StreamedSeries<T>::count() const {
-  return blocks().count();
+  return store().count();
 }
 template <Scalar T>
 Index StreamedSeries<T>::bytes_on_disk() const {
-  return blocks().bytes_on_disk();
+  return store().bytes_on_disk();
 }
 template <Scalar T>
 Index StreamedSeries<T>::bytes_read() const {
-  return blocks().bytes_read();
+  return store().bytes_read();
 }
 template <Scalar T>
 double StreamedSeries<T>::seconds_waited() const {
-  return blocks().seconds_waited();
+  return store().seconds_waited();
 }
 
 #define GRIDLOPS_INSTANTIATE(T) template class StreamedSeries<T>;

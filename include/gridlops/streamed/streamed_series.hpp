@@ -46,7 +46,7 @@ class GRIDLOPS_EXPORT StreamedSeries {
   double seconds_waited() const;
 
   /// For the library.
-  SharedStore& blocks() const;
+  SharedStore& store() const;
 
  private:
   struct Kept;

@@ -37,7 +37,8 @@ template <class R>
 std::unique_ptr<const RealLine<R>> library_real_line(Index n);
 
 /// A line with a larger prime factor is a convolution; smaller ones than this are split off by the
-/// definition. That is where both took about the same time (docs/performance-notes.md). At most `most_step`.
+/// definition. That is where both took about the same time: 41 with FFTW, 127 with KISS FFT. At most
+/// `most_step`.
 Index largest_step();
 inline constexpr Index most_step = 127;
 

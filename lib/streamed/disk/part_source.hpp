@@ -28,8 +28,7 @@ class PartSource {
   /// In how many pieces a part is read, at least one.
   virtual Index pieces(Index part) const = 0;
   /// Reads a piece to its place in the memory of its part. staging: memory of this thread's alone, aligned to
-  /// DiskFile::block, as PartPlan has it. Returns how many bytes it
-  /// asked the file for. Throws InputError.
+  /// DiskFile::block, as PartPlan has it. Returns how many bytes it asked the file for. Throws InputError.
   virtual Index read(Index part, Index piece, std::byte* memory, std::byte* staging) const = 0;
 };
 
