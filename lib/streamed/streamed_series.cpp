@@ -39,7 +39,7 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
         [&](Agreement& agreement) { check_matrix("StreamedSeries::add", agreement, A, options); });
   const DistMatrix<T> shape = planned_matrix<T>(grid, A.layout());
   if (!grid->is_member()) return make_streamed<T>(shape, nullptr, nullptr);
-  const auto store = [&] {
+  const auto put = [&] {
     auto block = std::make_shared<SlabBlock<T>>(grid->backend(), A.local().rows, A.local().cols,
                                                 options.column_stable, options.memory);
     store().append(grid->backend(), block,
@@ -49,7 +49,7 @@ StreamedMatrixPtr<T> StreamedSeries<T>::add(const ConstDistMatrix<T>& A) {
     return block;
   };
   return store().all_or_none([&] {
-    auto block = attempt(grid->comm(), store);
+    auto block = attempt(grid->comm(), put);
     return make_streamed<T>(shape, std::move(block), shared_products<T>(*grid, reduction_order(options)));
   });
 }
