@@ -23,6 +23,7 @@ struct CostFunction {
   std::vector<double> lambdas{};  ///< of each column; empty: there is no penalty
   Threshold threshold = Threshold::soft;
   bool is_quadratic_form = false;  ///< instead xᴴ(A + D²I)x/2 − Re bᴴx, which norms do not give
+  bool is_misfit = false;          ///< instead that of residuals, which norms do not give either
 };
 
 /// A bound of an error, relative to the norm of its x; not finite if nothing bounds it.
@@ -75,7 +76,7 @@ std::vector<ColumnFigure> column_figures(const ConstDistMatrix<T>& B, const Cons
                                          const SolveReport& report, const CostFunction& cost) {
   const std::vector<double> rhs = column_norms(B), x = column_norms(X);
   std::vector<ColumnFigure> figures{{"rhs_norm", rhs}, {"x_norm", x}};
-  if (cost.is_quadratic_form) return figures;
+  if (cost.is_quadratic_form || cost.is_misfit) return figures;
   std::vector<double> values;
   for (std::size_t j = 0; j < x.size(); ++j) {
     const double misfit = report.columns[j].residual_norm * report.columns[j].residual_norm,

@@ -206,6 +206,7 @@ Solved solve_as(const SolveTask& task, bool shows_progress, Measurements& measur
   if (A.compression) solved.compressed = CompressedSolve{*A.compression, A.seen_error};
   solved.cost.threshold = arguments.options.threshold;
   solved.cost.is_quadratic_form = row_of(arguments.solver).problem == ProblemKind::hermitian;
+  solved.cost.is_misfit = arguments.reweighs();
   const auto received = std::make_shared<ReceivedBytes>();
   OperatorPtr<T> op = A.product;
   if (!arguments.product.report.empty()) op = std::make_shared<MeteredProduct<T>>(op, received);

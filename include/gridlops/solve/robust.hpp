@@ -35,13 +35,14 @@ struct RobustOptions {
   /// Takes the place of the misfit's weights; ranks call it alone, on parts of columns, which may differ in
   /// number. x then ends where the gradient with these weights is 0, whether they belong to a misfit or not.
   WeightFunction weights{};
-  /// s > 0. Unset: of each column 1.4826 times the median of |e| over weights that are not 0.
+  /// s > 0. Unset: of each column 1.4826 times the median of |e| where it is not 0, as it is under weights
+  /// of 0 and in rows without A and b.
   std::optional<PerColumn> scale{};
 };
 
 /// The facts of a column beside its ColumnReport.
 struct RobustColumn {
-  double scale = 0;    ///< s, with which the verdict was made. 0: the misfit is |e|², since |e| is rounding
+  double scale = 0;    ///< s, with which the verdict was made. 0: the misfit is |e|²: all |e| are rounding
   Index solves = 0;    ///< with other weights each
   Index rejected = 0;  ///< numbers of B with φ < 1/2
   /// ‖x − x*‖ is at most this, but for rounding, where x* minimises the misfit, for l1 with δ = 0. Infinite
@@ -74,8 +75,10 @@ struct RobustReport {
 ///
 /// Column j has converged when ‖Aᴴ(W²∘(b − Ax)) − D²x‖ ≤ T‖Aᴴ(W²∘b)‖ with the W of x itself, both recomputed
 /// from their definitions. This gradient is that of the misfit. Of a convex misfit x is the minimiser, of
-/// another a point where the gradient is 0. If at least half of the residuals are rounding, 64 ε times
-/// the largest number of w∘B and less, the scale is 0.
+/// another a point where the gradient is 0. A scale that is not given is at least what may be rounding, 64 ε
+/// times the largest number of w∘B; if all residuals are, it is 0. A column whose weights come to leave
+/// nothing of b ends with `breakdown` and x = 0: its scale is too small. `iteration_limit` is also said after
+/// 1000 solves.
 ///
 /// Options are those of the solver; max_iterations limits the iterations of all solves of a column. A batch
 /// takes memory for five more operands like B. Observers are told of each solve, whose columns are those of a

@@ -44,7 +44,7 @@ class Medians {
     for (Index c = std::max<Index>(0, columns_.begin - mine_.first);
          c < std::min(held, columns_.begin + columns_.size - mine_.first); ++c)
       for (const double value : mine_.values.subspan(at(c * mine_.rows), at(mine_.rows)))
-        if (!(value < 0)) visit(at(mine_.first + c - columns_.begin), bits_of(value));
+        if (!(value <= 0)) visit(at(mine_.first + c - columns_.begin), bits_of(value));
   }
 
   void find_digit(int shift) {

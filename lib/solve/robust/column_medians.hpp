@@ -8,7 +8,7 @@
 
 namespace gridlops {
 
-/// The numbers ≥ 0 that a rank has of some columns, in columns; negative ones do not count.
+/// The numbers > 0 that a rank has of some columns, in columns; others do not count.
 struct ColumnValues {
   std::span<const double> values;
   Index rows = 0;       ///< of this rank

@@ -40,7 +40,7 @@ struct ReweightedColumn {
   bool is_huber = true;     // the column has Huber's weights before those that are asked for
   int updates = 0, claims = 0;
   Index solves = 0, iterations = 0, rejected = 0;
-  double smoothing = 0;  // for l1: half of what δ adds to the gap
+  double smoothing = 0;  // for l1: half of what δ adds to the gap, over s²
   double gradient = std::numeric_limits<double>::infinity(), gradient_before = gradient;
   double reference = 0;  // of the last solve; 0: there was none
   bool has_stagnated = false;
@@ -215,7 +215,8 @@ class RobustBatch {
       of.has_stagnated = result.reason == StopReason::stagnated;
       if (!is_solved(result.reason) && result.reason != StopReason::iteration_limit)
         of.reason = result.reason;
-      has_ended.push_back(of.reason ? 1 : 0);
+      // The others get the weights of their last x first.
+      has_ended.push_back(of.reason == StopReason::non_finite ? 1 : 0);
     }
     active_.deflate(has_ended, part_);
   }
@@ -304,28 +305,37 @@ class RobustBatch {
   /// Updates the scales that do not stay yet, and gives columns the weights that are asked for once they have
   /// come near enough with Huber's.
   void take_scales() {
-    std::vector<double> medians;
+    std::vector<double> medians, largest(at(active_.count()), 0.0);
     const auto is_settled = [this](Index k) { return column(k).is_settled; };
     bool all_settled = true;
     for (Index k = 0; k < active_.count(); ++k) all_settled = all_settled && is_settled(k);
-    if (!all_settled)
+    if (!all_settled) {
+      const Index first = active_.partition().begin(part_);
       medians = column_medians(comm(),
                                {.values = magnitudes(0, 0, B_.local().rows * active_.partition().size(part_)),
                                 .rows = B_.local().rows,
-                                .first = active_.partition().begin(part_),
+                                .first = first,
                                 .counts = B_.owned()},
                                active_.count());
+      for_each_piece([&](Index c, Index i, Index count) {
+        for (const double size : magnitudes(c, i, count))
+          largest[at(first + c)] = std::max(largest[at(first + c)], size);
+      });
+      comm().all_reduce(largest, ReduceOp::max);
+    }
     for (Index k = 0; k < active_.count(); ++k) {
       ReweightedColumn& of = column(k);
-      if (!of.is_settled) update_scale(of, medians[at(k)]);
+      if (!of.is_settled) update_scale(of, medians[at(k)], largest[at(k)]);
       if (of.is_settled && (problem_.is_convex() || of.is_near_start())) of.is_huber = false;
     }
   }
 
-  static void update_scale(ReweightedColumn& of, double median) {
+  /// median, largest: of the residuals that are not exactly 0.
+  static void update_scale(ReweightedColumn& of, double median, double largest) {
     constexpr double of_normal_residuals = 1.482602218505602;  // 1/Φ⁻¹(3/4)
     const double found = of_normal_residuals * median, before = of.scale;
-    if (of.updates == 0 && found <= of.least_scale) {
+    if (!std::isfinite(found)) return;
+    if (of.updates == 0 && largest <= of.least_scale) {
       of.is_settled = true;
       return;
     }
@@ -355,7 +365,7 @@ class RobustBatch {
           if (!B_.owned()) continue;
           sums[at(2 * (first + c))] += phi[k] < 0.5 ? 1 : 0;
           if (problem_.is_l1() && of.scale > 0)
-            sums[at(2 * (first + c) + 1)] += of.scale * sizes[k] * (1 - sizes[k] / of.scale * phi[k]);
+            sums[at(2 * (first + c) + 1)] += sizes[k] / of.scale * (1 - sizes[k] / of.scale * phi[k]);
         }
         upload(u, W_.local(), order[at(c)], i);
         upload(e, P.local(), c, i);
@@ -404,10 +414,8 @@ class RobustBatch {
       ReweightedColumn& of = columns_[j];
       const bool claims = !of.reason && of.seems_solved() && ++of.claims < most_claims;
       of.reference = found.columns[j].reference_norm;
-      goes_on.push_back(claims && !is_solved(found.columns[j].reason) &&
-                                !of.is_exhausted(problem_.options.max_iterations)
-                            ? 1
-                            : 0);
+      const bool is_judged = is_solved(found.columns[j].reason) && !lacks_data(of);
+      goes_on.push_back(claims && !is_judged && !of.is_exhausted(problem_.options.max_iterations) ? 1 : 0);
     }
     if (std::find(goes_on.begin(), goes_on.end(), 1) != goes_on.end()) {
       active_.activate(goes_on, part_);
@@ -417,17 +425,25 @@ class RobustBatch {
     return false;
   }
 
+  /// Whether the weights of its x leave nothing of its data, though the caller's do, so that the solver made
+  /// x zero, whose weights may be others.
+  static bool lacks_data(const ReweightedColumn& of) { return of.reference == 0 && of.rejected > 0; }
+
   void write_report(const SolveReport& found) {
     for (std::size_t j = 0; j < columns_.size(); ++j) {
       const ReweightedColumn& of = columns_[j];
       ColumnReport column = found.columns[j];
-      const bool is_judged = is_solved(column.reason) && of.has_its_weights();
+      const bool is_judged = is_solved(column.reason) && of.has_its_weights() && !lacks_data(of);
       if (!is_judged && column.reason != StopReason::non_finite)
         column.reason =
-            of.reason.value_or(of.has_stagnated ? StopReason::stagnated : StopReason::iteration_limit);
+            of.reason.value_or(lacks_data(of)                             ? StopReason::breakdown
+                               : of.has_stagnated && of.has_its_weights() ? StopReason::stagnated
+                                                                          : StopReason::iteration_limit);
       column.iterations = of.iterations;
-      const double gap_root = std::hypot(std::sqrt(2 * of.smoothing), column.normal_residual_norm / of.damp);
-      const bool is_bounded = problem_.is_convex() && of.damp > 0 && of.has_its_weights();
+      const double gap_root =
+          std::hypot(of.scale * std::sqrt(2 * of.smoothing), column.normal_residual_norm / of.damp);
+      const bool is_bounded = problem_.is_convex() && of.damp > 0 && of.has_its_weights() &&
+                              column.reason != StopReason::non_finite;
       report_.columns[at(numbers_[j])] = {
           of.scale, of.solves, of.rejected,
           is_bounded ? gap_root / of.damp : std::numeric_limits<double>::infinity()};
