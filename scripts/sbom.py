@@ -7,6 +7,7 @@ files, such as the tarball of the sources. Fails if a library's licence is not k
 """
 import hashlib
 import json
+import re
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 # The licence of each library by the name that Meson has for it, as its authors state it, and what it is needed for.
 LIBRARIES = {
     "ompi-cxx": ("Open MPI", "BSD-3-Clause-Open-MPI", "DEPENDS_ON"),
+    "mpic++": ("Open MPI", "BSD-3-Clause-Open-MPI", "DEPENDS_ON"),  # as Meson finds that of Debian 13
     "mpich": ("MPICH", "mpich2", "DEPENDS_ON"),
     "openblas": ("OpenBLAS", "BSD-3-Clause", "DEPENDS_ON"),
     "blis": ("BLIS", "BSD-3-Clause", "DEPENDS_ON"),
@@ -31,6 +33,7 @@ LIBRARIES = {
     "pybind11": ("pybind11", "BSD-3-Clause", "CONTAINS"),
     "openmp": ("OpenMP of the compiler", "GPL-3.0-or-later WITH GCC-exception-3.1", "DEPENDS_ON"),
     "catch2": ("Catch2", "BSL-1.0", "TEST_DEPENDENCY_OF"),
+    "catch2-with-main": ("Catch2 with its main", "BSL-1.0", "TEST_DEPENDENCY_OF"),
 }
 NO_LIBRARIES = ("threads", "dl", "python-")  # the system's, or Python itself
 
@@ -54,13 +57,13 @@ def document(project, dependencies, files):
     unknown = []
     for dependency in dependencies:
         name = dependency["name"]
-        if name.startswith(NO_LIBRARIES):
+        if name.startswith(NO_LIBRARIES) or dependency.get("type") == "internal":
             continue
         if name not in LIBRARIES:
             unknown.append(name)
             continue
         title, licence, relation = LIBRARIES[name]
-        identifier = f"SPDXRef-{name.replace('_', '-')}"
+        identifier = "SPDXRef-" + re.sub("[^A-Za-z0-9.-]", "-", name)
         packages.append(package(identifier, title, dependency["version"], licence))
         ends = ("SPDXRef-gridlops", identifier)
         relations.append((ends[1], relation, ends[0]) if relation.endswith("_OF") else (ends[0], relation, ends[1]))

@@ -17,7 +17,7 @@ try:
 except ImportError:
     h5py = None
 
-ROWS, COLS, COLUMNS, DAMP = 2003, 1401, 3, 20.0
+ROWS, COLS, COLUMNS, DAMP = 2603, 1801, 3, 20.0
 MARGIN = 1.08  # of what a rank takes, over what it may take: libraries, which count, take more or less
 LEAST = {}  # memory of a rank in bytes, by what decides it
 
@@ -51,15 +51,18 @@ def report_of(suite):
 
 
 def least_memory(suite, scratch, ranks, *options, matrix="A.npy", rhs="B.npy"):
-    """What the program says that a rank takes at least, and a little more."""
+    """What the program says that a rank takes at least: the most of three runs, and a little more."""
     key = (ranks, options, matrix)
     if key not in LEAST:
-        run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / "X.npy", "--damp", DAMP,
-                        "--tolerance", "1e-6", "--machine", suite.folder / "fast.json", "--scratch", scratch, "--storage", "disk", "--memory", 1, *options, ranks=ranks)
-        suite.succeeded(run, 2)
-        found = re.search(r"--memory is 1 B, but a rank takes at least ([\d.]+) MiB with A on a disk", run.errors)
-        suite.check(found, "nothing says what memory is the least:", run.errors)
-        LEAST[key] = int(1.02 * 2**20 * (float(found[1]) if found else 1 << 20))
+        least = 0
+        for _ in range(3):
+            run = suite.run("solve", "--matrix", suite.folder / matrix, "--rhs", suite.folder / rhs, "--output", suite.folder / "X.npy", "--damp", DAMP,
+                            "--tolerance", "1e-6", "--machine", suite.folder / "fast.json", "--scratch", scratch, "--storage", "disk", "--memory", 1, *options, ranks=ranks)
+            suite.succeeded(run, 2)
+            found = re.search(r"--memory is 1 B, but a rank takes at least ([\d.]+) MiB with A on a disk", run.errors)
+            suite.check(found, "nothing says what memory is the least:", run.errors)
+            least = max(least, float(found[1]) if found else 1 << 20)
+        LEAST[key] = int(1.01 * 2**20 * least)
     return LEAST[key]
 
 
@@ -81,7 +84,7 @@ def check_solution(suite, scratch, exact):
         suite.close(X, exact, 1e-5 * np.abs(exact).max(), "the solution", grid)
         suite.check(report.get("storage") == "disk" and report["solver"] == "one-pass-cgls", "the report", report.get("storage"))
         figures = report.get("figures", {})
-        suite.check(0.5 * 8 * ROWS * COLS < figures.get("disk_bytes", 0) <= 1.1 * 8 * ROWS * COLS, "bytes on disks", figures)
+        suite.check(0 < figures.get("disk_bytes", 0) <= 1.1 * 8 * ROWS * COLS, "bytes on disks", figures)
         suite.check(figures.get("disk_bytes_read", 0) >= report["iterations"] * figures.get("disk_bytes", 0), "bytes read", figures)
         suite.check(max(report["memory_bytes"]["peak"]) <= MARGIN * memory, "takes", max(report["memory_bytes"]["peak"]), "of", memory)
         solve(suite, scratch, "--storage", "packed", "--one-pass", "on", "--algorithm", "stationary-a", "--grid", grid, ranks=ranks, output="packed.npy")
@@ -326,11 +329,11 @@ def check_compressed(suite, scratch):
 
 
 def check_refusals(suite, scratch):
-    enough = int(1.05 * least_memory(suite, scratch, 2))
+    least = least_memory(suite, scratch, 2)
     for status, text, *options in ((2, "--storage disk works with --algorithm stationary-a only", "--storage", "disk", "--algorithm", "summa"),
                                    (2, "without --verify-matrix", "--storage", "disk", "--verify-matrix"),
                                    (2, "with --storage disk it could take less", "--storage", "columns", "--memory", "10M"),
-                                   (74, "cannot make a file there", "--storage", "disk", "--memory", enough, "--scratch", suite.folder / "none")):
+                                   (74, "cannot make a file there", "--storage", "disk", "--memory", least, "--scratch", suite.folder / "none")):
         given = [scratch] if "--scratch" not in options else []
         for ranks in (None, 2):
             run = suite.run("solve", "--matrix", suite.folder / "A.npy", "--rhs", suite.folder / "B.npy", "--output", suite.folder / "refused.npy",

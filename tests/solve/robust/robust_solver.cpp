@@ -258,11 +258,12 @@ TEST_CASE("Any weight function will do, and a guess, a factor and batches change
     own.weights = [](std::span<const double> t, std::span<double> weights) {
       for (std::size_t i = 0; i < t.size(); ++i) weights[i] = phi(Misfit::tukey, t[i]);
     };
-    const std::shared_ptr<const Factor<T>> M = factor(*A, 0);
+    std::shared_ptr<const Factor<T>> M;  // factors are made in host memory
+    if (grid->backend()->memory_space() == MemorySpace::host) M = factor(*A, 0);
     const Robust<T> named = solve_robustly<T>(*A, tukey, options),
                     given = solve_robustly<T>(*A, own, options),
                     from_guess = solve_robustly<T>(*A, tukey, guessed),
-                    by_factor = solve_robustly<T>(*A, tukey, options, false, Solver::pcgls,
+                    by_factor = solve_robustly<T>(*A, tukey, options, false, M ? Solver::pcgls : Solver::cgls,
                                                   {.preconditioner = M.get()});
     if (!grid->is_member()) continue;
     CAPTURE(describe(*grid));
@@ -273,7 +274,7 @@ TEST_CASE("Any weight function will do, and a guess, a factor and batches change
         CHECK(is_solved(other->verdict(j).reason));
         CHECK(relative_difference(named.column(j), other->column(j)) <= 1e-8);
       }
-      CHECK(by_factor.verdict(j).iterations < named.verdict(j).iterations);
+      if (M) CHECK(by_factor.verdict(j).iterations < named.verdict(j).iterations);
     }
   }
 }
