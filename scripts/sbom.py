@@ -7,8 +7,8 @@ files, such as the tarball of the sources. Fails if a library's licence is not k
 """
 import hashlib
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 import time
