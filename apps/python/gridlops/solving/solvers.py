@@ -145,7 +145,7 @@ def solve(solver: str, A: Operator, B: Columns, x0: Columns | None = None, *, M:
     return solved(A, B, x0, out, options, changes, call)
 
 
-#: The name of a misfit, or a function from an array of |w∘(b − Ax)|/s to an array of weights φ ≥ 0.
+#: The name of a misfit, or a function from an array of ``|w∘(b − Ax)|/s`` to an array of weights φ ≥ 0.
 Misfit = str | Callable[[npt.NDArray[np.float64]], npt.ArrayLike]
 #: A number for all elements; or on every rank an array for all columns, or with a column for each of B; or a matrix.
 Bounds = float | npt.NDArray[Any] | Matrix
