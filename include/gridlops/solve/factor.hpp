@@ -54,12 +54,12 @@ class GRIDLOPS_EXPORT Factor : public LinearOperator<T> {
 /// For [Aᴴ; D·I] these bounds are the smaller of 10nε and (ε²/100)^⅓, since rounding of y has more weight in
 /// x = Aᴴy.
 ///
-/// Where there are no rows to read, a positive definite AᴴA + D²I is made by adding as much to D² as that
-/// takes (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for computing the QR
-/// factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is then a
-/// preconditioner. Of AAᴴ + D²I, without columns to read, singular values take the place of R, those larger
-/// than nε times the largest: singular values of A below √(nε)‖A‖, 10⁻⁷‖A‖ or so, and in single precision
-/// 10⁻³‖A‖ or so, count as 0.
+/// Where there are no rows to read, an AᴴA + D²I that is positive definite beyond rounding is made by adding
+/// as much to D² as that takes (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa: Shifted Cholesky QR for
+/// computing the QR factorization of ill-conditioned matrices, SIAM J. Sci. Comput. 42, 2020); the factor is
+/// then a preconditioner. Of AAᴴ + D²I, without columns to read, singular values take the place of R, those
+/// larger than nε times the largest: singular values of A below √(nε)‖A‖, 10⁻⁷‖A‖ or so, and in single
+/// precision 10⁻³‖A‖ or so, count as 0.
 ///
 ///   const auto R = factor(*A, damp);
 ///   solve(Solver::direct, *A, B, X, {.damp = damp}, {.factor = R.get()});  // for any right-hand sides

@@ -116,6 +116,15 @@ class CholeskyFactor {
   }
   /// Computes R, if G + D²I is positive definite (collective over the ranks, which agree about it).
   bool compute() { return compute_with(0); }
+  /// Whether a column depends on those before it but for rounding, so that its pivot is rounding (collective,
+  /// as compute(), which it follows). epsilon: of the sums in G.
+  bool has_lost_pivot(double epsilon) const {
+    return largest_of(comm_, [&] {
+             for (Index j = 0; j < G_.cols; ++j)
+               if (std::norm(G_(j, j)) <= static_cast<double>(G_.cols) * epsilon * diagonal_[at(j)]) return 1;
+             return 0;
+           }) == 1;
+  }
   /// Computes R of G + (D² + shift) I for the least shift that is tried and is enough, which it returns.
   /// epsilon: of the sums in G.
   double compute_shifted(double epsilon) {
@@ -177,7 +186,7 @@ class FactorMaker {
       return truncated(std::move(found),
                        std::sqrt(std::max(static_cast<double>(G_.size()), sums) * G_.epsilon()));
     }
-    if (is_definite) return triangle();
+    if (is_definite && !cholesky.has_lost_pivot(G_.epsilon())) return triangle();
     facts_.shift = std::ldexp(cholesky.compute_shifted(G_.epsilon()), -2 * G_.power());
     facts_.condition = condition_of(comm_, G_.view());
     return triangle();

@@ -292,6 +292,29 @@ TEMPLATE_TEST_CASE("The direct solver finds the shortest solution where A has a 
   }
 }
 
+TEST_CASE("Without rows to read, of columns that depend on each other no pivot that is rounding counts") {
+  // A = v dᵀ, whose first column is much the shorter one: the shortest solution of A x = v is d/‖d‖².
+  using T = std::complex<double>;
+  const T short_part = T(3, 1) * std::ldexp(1.0, -20), long_part(1, 2);
+  const double squares = std::norm(short_part) + std::norm(long_part);
+  for (const auto& grid : compact_grids())
+    for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+      const Element<T> v = [seed](Index i, Index) {
+        return std::round(4 * counter_random<double>(seed, i, 0)) +
+               T(0, std::round(4 * counter_random<double>(seed, i, 1)));
+      };
+      const OperatorPtr<T> A = dense_operator<T>(grid, Algorithm::summa, 4, 2, [&](Index i, Index j) {
+        return v(i, 0) * (j == 0 ? short_part : long_part);
+      });
+      const Solution<T> solution = solve<T>(direct, *A, 1, v);
+      if (!grid->is_member()) continue;
+      CAPTURE(describe(*grid), seed);
+      CHECK(is_solved(solution.verdict(0).reason));
+      const std::vector<T> shortest{std::conj(short_part) / squares, std::conj(long_part) / squares};
+      if (v(0, 0) != T(0)) CHECK(relative_difference(solution.column(0), shortest) <= 1e-6);
+    }
+}
+
 TEST_CASE("Of fewer rows than columns, of which one is another's copy, no pivot that is rounding counts") {
   const Element<double> b = random_elements<double>(4);
   for (const auto& grid : compact_grids()) {
